@@ -17,17 +17,13 @@ if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ.setdefault("TF_NUM_INTEROP_THREADS", "1")
     os.environ.setdefault("OMP_NUM_THREADS", "1")
 
+# TensorFlow and Keras are imported where they are used, by the processes that run tests: the one
+# that only hands tests out would take seconds for it, and everything waits for that one.
 import hypothesis
-import keras
 import numpy as np
 import pytest
-import tensorflow as tf
 
 REPOSITORY = Path(__file__).resolve().parents[1]
-
-# Most graphs of tests run once or twice: to optimize them took an eighth of the time. Tests of
-# exports, which are run optimized by every server, turn it on again.
-tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": True})
 
 # Chosen by --hypothesis-profile; deadlines would measure how busy the machine is.
 hypothesis.settings.register_profile("fast", max_examples=25, deadline=None)
@@ -48,6 +44,8 @@ def _slowness() -> float:
 
     Neighbours that share the cores make tests take longer by processor time too.
     """
+    import tensorflow as tf
+
     before = time.process_time()
     with tf.Graph().as_default():
         total = tf.constant(0.0)
@@ -105,8 +103,18 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Modules and tests stay to the end: to search them for garbage takes time."""
+    """Prepares a process that runs tests.
+
+    Most graphs of tests run once or twice: to optimize them took an eighth of the time. Tests of
+    exports, which are run optimized by every server, turn it on again. Modules and tests stay to
+    the end: to search them for garbage takes time. And what graphs are made of is many objects:
+    garbage of a few thousand is not worth a search.
+    """
+    import tensorflow as tf
+
+    tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": True})
     gc.freeze()
+    gc.set_threshold(5000, 10, 10)
 
 
 @pytest.fixture(scope="session")
@@ -169,6 +177,8 @@ def seed_and_dtype_policy() -> Iterator[None]:
     Keras takes its seeds from Python's generator. TensorFlow's own is left alone: to set it throws
     away what TensorFlow made of graphs, about a second for each that the next test calls.
     """
+    import keras
+
     random.seed(1)
     np.random.seed(1)
     before = keras.config.dtype_policy()

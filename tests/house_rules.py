@@ -212,6 +212,11 @@ class Module:
         """The parsed file."""
         return ast.parse(self.text, filename=self.path)
 
+    @cached_property
+    def nodes(self) -> list[ast.AST]:
+        """All that the file is made of; many rules look at it."""
+        return list(ast.walk(self.tree))
+
     @property
     def name(self) -> str:
         """kbert/text/sequences/packing.py -> kbert.text.sequences.packing."""
@@ -253,7 +258,7 @@ class Module:
                 for alias in child.names:
                     module = f"{base}.{alias.name}"
                     yield Import(module, child.lineno, function, for_types)
-            else:
+            elif not isinstance(child, ast.expr):  # in which no import can be
                 inside = child.name if isinstance(child, Function) else function
                 typing = for_types or is_type_checking(child)
                 yield from self._imports(child, inside, typing)
@@ -291,7 +296,7 @@ class House:
         return {
             node.name: [ast.unparse(base) for base in node.bases]
             for module in self.modules
-            for node in ast.walk(module.tree)
+            for node in module.nodes
             if isinstance(node, ast.ClassDef)
         }
 
@@ -330,7 +335,7 @@ class House:
         return {
             (node.name, item.name)
             for module in self.modules
-            for node in ast.walk(module.tree)
+            for node in module.nodes
             if isinstance(node, ast.ClassDef)
             for item in node.body
             if isinstance(item, Function) and ast.get_docstring(item) is not None
@@ -395,7 +400,7 @@ def _functions(node: ast.AST, prefix: str, public: bool) -> Iterator[tuple[str, 
         elif isinstance(child, ast.ClassDef):
             seen = public and not child.name.startswith("_")
             yield from _functions(child, f"{prefix}{child.name}.", seen)
-        else:
+        elif not isinstance(child, ast.expr):  # in which no function can be defined
             yield from _functions(child, prefix, public)
 
 
@@ -631,7 +636,7 @@ def deep_models(house: House) -> list[Violation]:
     """A model has few classes of kbert above Keras' own: what it holds, it need not inherit."""
     found = []
     for module in house.modules:
-        for node in ast.walk(module.tree):
+        for node in module.nodes:
             if isinstance(node, ast.ClassDef) and house.derives_from(node.name, MODEL_BASES):
                 count = len(house.ancestry(node.name))
                 if count > MAX_MODEL_CLASSES:
@@ -669,7 +674,7 @@ def long_constructors(house: House) -> list[Violation]:
     """Constructors of layers and models keep their limits."""
     found = []
     for module in house.modules:
-        for node in ast.walk(module.tree):
+        for node in module.nodes:
             if not isinstance(node, ast.ClassDef):
                 continue
             if house.derives_from(node.name, MODEL_BASES):
@@ -746,7 +751,7 @@ def asserts(house: House) -> list[Violation]:
     return [
         Violation(module.path, f"line {node.lineno}: raise an error instead of assert")
         for module in house.modules
-        for node in ast.walk(module.tree)
+        for node in module.nodes
         if isinstance(node, ast.Assert)
     ]
 
@@ -756,7 +761,7 @@ def bare_excepts(house: House) -> list[Violation]:
     return [
         Violation(module.path, f"line {node.lineno}: name the exceptions to catch")
         for module in (*house.modules, *house.scripts)
-        for node in ast.walk(module.tree)
+        for node in module.nodes
         if isinstance(node, ast.ExceptHandler) and node.type is None
     ]
 
@@ -767,7 +772,7 @@ def prints(house: House) -> list[Violation]:
         Violation(module.path, f"line {node.lineno}: only kbert/cli prints")
         for module in house.modules
         if module.room != "cli"
-        for node in ast.walk(module.tree)
+        for node in module.nodes
         if isinstance(node, ast.Call)
         and isinstance(node.func, ast.Name)
         and node.func.id == "print"
@@ -782,7 +787,7 @@ def unregistered_classes(house: House) -> list[Violation]:
     bases = {base.split(".")[-1] for every in house.classes.values() for base in every}
     found = []
     for module in house.modules:
-        for node in ast.walk(module.tree):
+        for node in module.nodes:
             if not isinstance(node, ast.ClassDef) or node.name.startswith("_"):
                 continue
             if not house.derives_from(node.name, (*LAYER_BASES, *MODEL_BASES)):
@@ -822,7 +827,7 @@ def missing_docstrings(house: House) -> list[Violation]:
         empty_room = module.path.endswith("__init__.py") and not module.text.strip()
         if not empty_room and ast.get_docstring(module.tree) is None:
             found.append(Violation(module.path, "the module has no docstring"))
-        for node in ast.walk(module.tree):
+        for node in module.nodes:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 if ast.get_docstring(node) is None:
                     found.append(Violation(f"{module.path}::{node.name}", "has no docstring"))
@@ -852,7 +857,7 @@ def odd_language(house: House) -> list[Violation]:
     for module in house.modules:
         nodes = [
             node
-            for node in ast.walk(module.tree)
+            for node in module.nodes
             if isinstance(node, ast.Module | ast.ClassDef | Function)
         ]
         for node in nodes:

@@ -7,7 +7,7 @@ import numpy as np
 import tensorflow as tf
 
 from kbert.data.batches.dataset import read_ahead, with_epoch_counter
-from kbert.data.batches.packed_examples import PackedExamples, pack_examples, text_tensor
+from kbert.data.batches.packed_examples import PackedExamples, pack_examples, plain, text_tensor
 from kbert.pipelines.batching import (
     EVALUATION_TOKENS,
     Batching,
@@ -232,7 +232,7 @@ class SequenceBatching(Batching):
                 rest = (self.encode_names(rest[0]), *rest[1:])
             return (inputs, *rest) if rest else inputs
 
-        return read_ahead(dataset.map(encode, num_parallel_calls=tf.data.AUTOTUNE))
+        return read_ahead(dataset.map(plain(encode), num_parallel_calls=tf.data.AUTOTUNE))
 
     def token_inputs(self, x: Any) -> dict[str, Any]:
         """Tokenizes string tensors (B,), pairs as a tuple, list or dict of two, as graph code."""

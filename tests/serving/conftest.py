@@ -3,12 +3,10 @@
 import os
 import shutil
 import string
-from collections.abc import Iterator
 from pathlib import Path
 
 import keras
 import pytest
-import tensorflow as tf
 
 from kbert.models.bert import Bert
 from kbert.serving.export.export import export
@@ -26,23 +24,15 @@ SPECIAL_TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 TOKENS = [*SPECIAL_TOKENS, "a", "film", "good", "##ness", "ä", "中", *"!?.,"]
 
 
-def small_classifier(pair: bool = False) -> Classifier:
-    """Two layers of width 16; weights large enough that texts get different answers."""
+def small_classifier(pair: bool = False, layers: int = 1) -> Classifier:
+    """Layers of width 16; weights large enough that texts get different answers."""
     keras.utils.set_random_seed(7)
     vocabulary = Vocabulary(dict.fromkeys([*TOKENS, *LETTERS]))
-    encoder = Bert(len(vocabulary), 16, 2, 2, 32, 32, initializer_range=0.3)
+    encoder = Bert(len(vocabulary), 16, layers, 2, 32, 32, initializer_range=0.3)
     model = Classifier(encoder, WordPiece(vocabulary), ["no", "yes", "ja"], 24, pair=pair)
     head = model.sequence_head.classifier
     head.kernel.assign(keras.random.normal(head.kernel.shape, seed=3))
     return model
-
-
-@pytest.fixture(autouse=True)
-def optimized_graphs() -> Iterator[None]:
-    """Graphs are optimized, as every server does it with an export."""
-    tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": False})
-    yield
-    tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": True})
 
 
 @pytest.fixture(scope="session")
@@ -53,8 +43,8 @@ def classifier() -> Classifier:
 
 @pytest.fixture(scope="session")
 def pair_classifier() -> Classifier:
-    """A classifier of pairs of texts."""
-    return small_classifier(pair=True)
+    """A classifier of pairs of texts; of two layers, unlike the others."""
+    return small_classifier(pair=True, layers=2)
 
 
 @pytest.fixture(scope="session")

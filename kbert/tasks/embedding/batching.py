@@ -11,7 +11,7 @@ import numpy as np
 import tensorflow as tf
 
 from kbert.data.batches.dataset import read_ahead
-from kbert.data.batches.packed_examples import text_tensor
+from kbert.data.batches.packed_examples import plain, text_tensor
 from kbert.pipelines.batching import check_count
 from kbert.pipelines.sequence_batching import SequenceBatching
 from kbert.pipelines.signatures import model_inputs
@@ -138,7 +138,7 @@ class EmbeddingBatching(SequenceBatching):
                 rest = (_numbers_of(columns),)
             return (inputs, *rest) if rest else inputs
 
-        return read_ahead(dataset.map(encode, num_parallel_calls=tf.data.AUTOTUNE))
+        return read_ahead(dataset.map(plain(encode), num_parallel_calls=tf.data.AUTOTUNE))
 
     def token_inputs(self, x: Any) -> dict[str, Any]:
         """Tokenizes string tensors (B,), or K of them, to ids (B, T), or (B, K, T); graph code."""

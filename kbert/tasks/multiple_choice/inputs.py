@@ -12,7 +12,7 @@ import numpy as np
 import tensorflow as tf
 
 from kbert.data.batches.dataset import Epochs, planned_batches, read_ahead
-from kbert.data.batches.packed_examples import PackedExamples, text_tensor
+from kbert.data.batches.packed_examples import PackedExamples, plain, text_tensor
 from kbert.data.batches.plans import batch_plan
 from kbert.pipelines.sequence_batching import SequenceBatching
 from kbert.pipelines.signatures import model_inputs
@@ -218,7 +218,7 @@ class ChoiceBatching(SequenceBatching):
         plan = partial(batch_plan, np.ones(len(inputs)), batch_size, None, shuffle, seed)
         epochs = Epochs(first_epoch)
         dataset = planned_batches(plan, epochs, first_batch, is_constant=True)
-        dataset = read_ahead(dataset.map(encode, num_parallel_calls=tf.data.AUTOTUNE))
+        dataset = read_ahead(dataset.map(plain(encode), num_parallel_calls=tf.data.AUTOTUNE))
         dataset.epochs = epochs
         return dataset
 

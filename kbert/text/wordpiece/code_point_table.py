@@ -91,8 +91,8 @@ def build_table(
     own_entry = alphabet | set(range(0x80)) | ordering.keys()
     for point in sorted(own_entry - replacements.keys()):
         entries[point] = number(code_of(point))
-    for point, parts in sorted(replacements.items()):
-        replacement = tuple(code for part in parts for code in code_of(part))
+    for point, parts in replacements.items():
+        replacement = tuple([code for part in parts for code in code_of(part)])
         if padded[point]:
             replacement = (SPACE, *replacement, SPACE)
         entries[point] = number(replacement)

@@ -10,6 +10,8 @@ step depends on neighbours: NFD sorts runs of marks by their combining class (`o
 import dataclasses
 import functools
 import unicodedata
+from collections.abc import Mapping
+from types import MappingProxyType
 
 import numpy as np
 
@@ -146,8 +148,9 @@ class NormalizationRules:
         """Returns which code points of normalized text are separate words, bool (1114112,)."""
         return is_member(PUNCTUATION) | self.padded()
 
-    def replacements(self) -> dict[int, tuple[int, ...]]:
-        """Returns the replacements of code points that are neither dropped nor unchanged.
+    @functools.lru_cache(maxsize=8)  # of all switches: each tokenizer that is made asks for them
+    def replacements(self) -> Mapping[int, tuple[int, ...]]:
+        """Returns the replacements of code points that are neither dropped nor unchanged, in order.
 
         White space and the spaces around ideographs are not listed here.
         """
@@ -160,7 +163,7 @@ class NormalizationRules:
             changed[point] = tuple(low for part in parts for low in lower.get(part, (part,)))
         for point in np.flatnonzero(self.dropped() | self.white_space()).tolist():
             changed.pop(point, None)
-        return changed
+        return MappingProxyType(dict(sorted(changed.items())))
 
     def ordering_classes(self) -> dict[int, int]:
         """Returns canonical combining classes of code points that NFD sorts and stripping keeps.

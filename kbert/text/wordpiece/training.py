@@ -38,7 +38,7 @@ def _normalized(lowercase: bool) -> dict[int, str]:
     """Returns the replacement of each code point that changes, with spaces between words."""
     rules = NormalizationRules(lowercase, strip_accents=lowercase, handle_cjk=True)
     apart = frozenset(np.flatnonzero(rules.isolated()).tolist())
-    changed = {point: (point,) for point in apart} | rules.replacements()
+    changed = {**{point: (point,) for point in apart}, **rules.replacements()}
     table = {
         point: "".join(f" {chr(one)} " if one in apart else chr(one) for one in those)
         for point, those in changed.items()

@@ -14,9 +14,11 @@ from tests.text.byte_level_bpe_cases import trained, vocabulary_of
 Merges = Sequence[tuple[str, str]]
 
 
-def merged(merges: Merges, words: Sequence[str]) -> list[list[str]]:
+def merged(merges: Merges, words: Sequence[str], traced: bool = True) -> list[list[str]]:
+    """To trace takes longer than some steps for short words, one op after the other."""
     vocabulary = vocabulary_of(merges)
-    merge = tf.function(Merger(build_merge_table(vocabulary, merges)).merge, autograph=False)
+    merger = Merger(build_merge_table(vocabulary, merges))
+    merge = tf.function(merger.merge, autograph=False) if traced else merger.merge
     ids = merge(tf.constant(words, tf.string)).to_list()
     return [[vocabulary.tokens[number] for number in row] for row in ids]
 
@@ -47,12 +49,13 @@ def published(merges: Merges, words: Sequence[str]) -> list[list[str]]:
 )
 def test_merges_by_hand(merges: str, word: str, expected: str) -> None:
     pairs = [tuple(pair.split()) for pair in merges.split("|")]
-    assert merged(pairs, ["x", word, word * 2])[:2] == [["x"], expected.split()]
+    found = merged(pairs, ["x", word, word * 2], traced=False)
+    assert found[:2] == [["x"], expected.split()]
 
 
 def test_no_words_and_no_merges() -> None:
     assert merged([("a", "b")], []) == []
-    assert merged([], ["ab"]) == [["a", "b"]]
+    assert merged([], ["ab"], traced=False) == [["a", "b"]]
 
 
 def drawn_merges(draw: random.Random, letters: str, count: int, in_order: bool) -> Merges:
@@ -79,7 +82,7 @@ def hold_to_published(seed: int, in_order: bool) -> None:
     assert merged(merges, words) == published(merges, words)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))  # more in the slow test
 @pytest.mark.parametrize("in_order", [True, False])
 def test_random_merges_as_published(in_order: bool, seed: int) -> None:
     hold_to_published(seed, in_order)
