@@ -10,6 +10,7 @@ step depends on neighbours: NFD sorts runs of marks by their combining class (`o
 import dataclasses
 import functools
 import unicodedata
+from types import MappingProxyType
 
 import numpy as np
 
@@ -146,10 +147,12 @@ class NormalizationRules:
         """Returns which code points of normalized text are separate words, bool (1114112,)."""
         return is_member(PUNCTUATION) | self.padded()
 
-    def replacements(self) -> dict[int, tuple[int, ...]]:
+    @functools.cache
+    def replacements(self) -> MappingProxyType[int, tuple[int, ...]]:
         """Returns the replacements of code points that are neither dropped nor unchanged.
 
-        White space and the spaces around ideographs are not listed here.
+        White space and the spaces around ideographs are not listed here. There are eight rules,
+        and many tokenizers that are made by them: each is worked out once.
         """
         changed: dict[int, tuple[int, ...]] = {}
         marks = frozenset(code_points(NONSPACING_MARKS).tolist())
@@ -160,7 +163,7 @@ class NormalizationRules:
             changed[point] = tuple(low for part in parts for low in lower.get(part, (part,)))
         for point in np.flatnonzero(self.dropped() | self.white_space()).tolist():
             changed.pop(point, None)
-        return changed
+        return MappingProxyType(changed)
 
     def ordering_classes(self) -> dict[int, int]:
         """Returns canonical combining classes of code points that NFD sorts and stripping keeps.
