@@ -24,8 +24,7 @@ TASKS = [task for task in EVERY_TASK if task not in LATER]
 # Slow are those whose graphs take seconds, where others show the same of the format.
 SLOW = {"translation", "translation with BERT", "span tagging", "named entities"}
 EXPORTS = [
-    pytest.param(task, marks=[pytest.mark.slow] * (task not in ("classification", "regression")))
-    for task in TASKS
+    pytest.param(task, marks=[pytest.mark.slow] * (task != "classification")) for task in TASKS
 ]
 KERAS = [pytest.param(task, marks=[pytest.mark.slow] * (task in SLOW)) for task in TASKS]
 
