@@ -1,6 +1,7 @@
 """Keras' steps one by one, for trainings of a handful of them: to trace a step takes longer."""
 
 import contextlib
+import warnings
 from collections.abc import Iterator
 from unittest.mock import patch
 
@@ -29,6 +30,8 @@ def eager_functions() -> Iterator[None]:
     before = tf.config.functions_run_eagerly()
     tf.config.run_functions_eagerly(True)
     try:
-        yield
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Even though the `tf.config.experimental_run_func")
+            yield
     finally:
         tf.config.run_functions_eagerly(before)

@@ -160,7 +160,7 @@ def test_several_steps_that_are_one_call(whole, tiny, tmp_path, eagerly):
 @pytest.mark.slow
 def test_several_traced_steps_that_are_one_call(tiny, tmp_path):
     single = classifier(tiny)
-    metrics = single.fit(dataset(single), epochs=3, verbose=0).history
+    metrics = single.fit(dataset(tiny, single), epochs=3, verbose=0).history
     several_steps_that_are_one_call(tiny, tmp_path, metrics)
 
 
