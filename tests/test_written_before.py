@@ -15,7 +15,7 @@ from kbert.training.config.finetuning_config import RunConfig
 from kbert.training.run import train
 from kbert.training.runs.run_directory import load_run
 from tests.test_pinned_formats import TASKS as EVERY_TASK
-from tests.training.eager_steps import eager_steps
+from tests.training.eager_steps import eager_functions, eager_steps
 from tests.written_before import ANSWERS, ARCHIVE, ASKED, answers, asked
 
 # Those that came later have no files of an earlier version.
@@ -24,8 +24,7 @@ TASKS = [task for task in EVERY_TASK if task not in LATER]
 # Slow are those whose graphs take seconds, where others show the same of the format.
 SLOW = {"translation", "translation with BERT", "span tagging", "named entities"}
 EXPORTS = [
-    pytest.param(task, marks=[pytest.mark.slow] * (task not in ("classification", "regression")))
-    for task in TASKS
+    pytest.param(task, marks=[pytest.mark.slow] * (task != "classification")) for task in TASKS
 ]
 KERAS = [pytest.param(task, marks=[pytest.mark.slow] * (task in SLOW)) for task in TASKS]
 
@@ -65,14 +64,14 @@ def assert_alike(found: Any, expected: Any) -> None:
 @pytest.mark.parametrize("task", TASKS)
 def test_folders(task: str, written: Path, answered: dict[str, Any]):
     model = kbert.load(written / "models" / task.replace(" ", "-"))
-    with eager_steps():
+    with eager_steps(), eager_functions():
         assert_alike(answers(model, asked(task)), answered["models"][task])
 
 
 @pytest.mark.parametrize("task", KERAS)
 def test_keras_files(task: str, written: Path, answered: dict[str, Any]):
     model = keras.models.load_model(written / "keras" / f"{task.replace(' ', '-')}.keras")
-    with eager_steps():
+    with eager_steps(), eager_functions():
         assert_alike(answers(model, asked(task)), answered["models"][task])
 
 
@@ -92,7 +91,7 @@ def test_exports(task: str, written: Path):
 def test_runs(name: str, written: Path, answered: dict[str, Any]):
     run = load_run(written / "runs" / name)
     model = kbert.load(run.model_directory)
-    with eager_steps():
+    with eager_steps(), eager_functions():
         assert_alike(answers(model, ASKED[name]), answered["runs"][name])
 
 

@@ -38,19 +38,20 @@ def with_gradients(model, training):
 
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("training", [False, True])
-@pytest.mark.parametrize("mask", [MASK, FULL, BLANK])
-def test_numbers(mask, training, causal):
+def test_numbers(training, causal):
     model = small_bert(causal=causal, **PLAIN)
-    outputs = graph(lambda x: model(x, training=training))({**INPUTS, "padding_mask": mask})
-    expected = expected_outputs(segment_ids=SEGMENTS, padding_mask=mask, causal=causal)
-    sequence = np.asarray(outputs["sequence_output"])
-    np.testing.assert_allclose(sequence[mask], expected.sequence_output[mask], atol=2e-5)
-    rows = mask.any(axis=1)
-    pooled = np.asarray(outputs["pooled_output"])
-    np.testing.assert_allclose(pooled[rows], expected.pooled_output[rows], atol=2e-5)
-    assert np.isfinite(pooled).all()
-    kept = mask | (np.arange(6) == 0)  # a row without a token keeps its first cell
-    assert not sequence[~kept].any()
+    run = graph(lambda x: model(x, training=training))
+    for mask in (MASK, FULL, BLANK):
+        outputs = run({**INPUTS, "padding_mask": mask})
+        expected = expected_outputs(segment_ids=SEGMENTS, padding_mask=mask, causal=causal)
+        sequence = np.asarray(outputs["sequence_output"])
+        np.testing.assert_allclose(sequence[mask], expected.sequence_output[mask], atol=2e-5)
+        rows = mask.any(axis=1)
+        pooled = np.asarray(outputs["pooled_output"])
+        np.testing.assert_allclose(pooled[rows], expected.pooled_output[rows], atol=2e-5)
+        assert np.isfinite(pooled).all()
+        kept = mask | (np.arange(6) == 0)  # a row without a token keeps its first cell
+        assert not sequence[~kept].any()
 
 
 def adapted(**kwargs):
@@ -83,8 +84,7 @@ def test_fixed_and_dynamic_shapes_have_the_same_outputs_and_gradients(model, tra
             np.testing.assert_allclose(one, other, atol=1e-10)
 
 
-@pytest.mark.parametrize("training", [False, True])
-@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("causal, training", [(False, True), (True, False)])
 def test_a_batch_without_rows(causal, training):
     model = small_bert(causal=causal)
     outputs = graph(lambda x: model(x, training=training))({n: a[:0] for n, a in INPUTS.items()})

@@ -12,6 +12,7 @@ from kbert.optimization.schedules import WarmupLinearDecay
 from kbert.tasks.classification.head import SequenceClassification
 from tests import numpy_reference as reference
 from tests.small_bert import small_bert
+from tests.training.eager_steps import eager_steps
 
 IDS = np.array([[1, 4, 1], [0, 4, 4]])  # rows occur twice: their gradients add up
 TARGETS = np.random.default_rng(1).normal(size=(2, 3, 2))
@@ -289,15 +290,23 @@ def test_configuration():
     assert float(again.learning_rate) == float(schedule(0))
     # Weight decay is applied once: by this class, not by Keras' own pass as well.
     for one in (optimizer, again):
-        _, _, end = trained(AdamW.from_config(one.get_config() | {"learning_rate": 0.05}), 1)
-        start, noted, _ = trained(AdamW(0.05), 1)
+        made = AdamW.from_config(one.get_config() | {"learning_rate": 0.05})
+        _, _, end = trained(made, 1, in_graph=False)
+        start, noted, _ = trained(AdamW(0.05), 1, in_graph=False)
         adamw = reference.AdamW(0.8, 0.98, 1e-6, 0.02)
         clipped = reference.clip_by_global_norm(noted[0], 0.5)
         wanted = adamw.update({"kernel": start[3]}, {"kernel": clipped[3]}, 0.05)["kernel"]
         np.testing.assert_allclose(end[3], wanted, rtol=1e-5)
 
 
-def test_state_is_saved_and_training_continues_alike(tmp_path):
+@pytest.fixture
+def eagerly():
+    """Traces no step of Keras: what is saved is that of a few steps of one small model."""
+    with eager_steps():
+        yield
+
+
+def test_state_is_saved_and_training_continues_alike(tmp_path, eagerly):
     model = made_model()
     model.compile(AdamW(WarmupLinearDecay(0.05, 8, 2)), "mse")
     model.fit(IDS, TARGETS, epochs=3, verbose=0)
@@ -312,7 +321,7 @@ def test_state_is_saved_and_training_continues_alike(tmp_path):
         np.testing.assert_allclose(a, b, rtol=1e-6)
 
 
-def test_tensorflow_checkpoints_hold_the_state(tmp_path):
+def test_tensorflow_checkpoints_hold_the_state(tmp_path, eagerly):
     model = made_model()
     model.compile(AdamW(0.05), "mse")
     model.fit(IDS, TARGETS, epochs=2, verbose=0)

@@ -71,7 +71,7 @@ def finished_captioning(
     """A captioner, trained for two epochs with seed 1. Tests must not write into it."""
     output = tmp_path_factory.mktemp("captionings") / "finished"
     with eager_steps():
-        return train(tiny_captions.config(output))
+        return train(tiny_captions.config(output, batch_size=12))
 
 
 @pytest.fixture

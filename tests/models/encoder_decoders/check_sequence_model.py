@@ -76,6 +76,7 @@ def check_steps(model: Any) -> None:
     state = model.start_decoding(memory, slots)
     # histories[row][slot]: the tokens that a hypothesis has read.
     histories: list[list[list[int]]] = [[[]] for _ in TARGET]
+    found, read = [], []
     for time in range(steps):
         given = tokens[time] if time else tokens[time][:, :1]
         came = parents[:, :, :time] if time else np.zeros((len(TARGET), 1, 1), "int32")
@@ -86,9 +87,26 @@ def check_steps(model: Any) -> None:
         ]
         logits, state = model.decode_step(given, tf.constant(time), came, state)
         for k in range(given.shape[1]):
-            read = np.array([histories[r][k] for r in range(len(TARGET))], "int32")
-            wanted = model.logits(model.target_states(read, memory))[:, -1]
-            np.testing.assert_allclose(logits[:, k], wanted, atol=1e-5)
+            found.append((time, logits[:, k]))
+            read.append([histories[r][k] for r in range(len(TARGET))])
+    wanted = _logits_of(model, read, INPUTS)
+    for (time, one), other in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(one, other[:, time], atol=1e-5)
+
+
+def _logits_of(model: Any, hypotheses: list[list[list[int]]], inputs: Any) -> np.ndarray:
+    """Of many hypotheses for each row, all in one batch: logits (hypotheses, rows, T, V).
+
+    Padding is behind what they read, where it has no part in the logits of what is before it.
+    """
+    rows, most = len(hypotheses[0]), max(len(row) for each in hypotheses for row in each)
+    read = np.zeros((len(hypotheses), rows, most), "int32")
+    for each, row in itertools.product(range(len(hypotheses)), range(rows)):
+        read[each, row, : len(hypotheses[each][row])] = hypotheses[each][row]
+    many = {name: np.concatenate([array] * len(hypotheses)) for name, array in inputs.items()}
+    states = model.target_states(read.reshape(-1, most), model.encode(many))
+    found: np.ndarray = model.logits(states).numpy()
+    return found.reshape(*read.shape, -1)
 
 
 def check_padding_and_order(model: Any) -> None:
@@ -122,12 +140,11 @@ def check_search(model: Any, inputs: Any = INPUTS) -> None:
         for count in range(most)
         for beginning in itertools.product(others, repeat=count)
     ]
+    read = [[[1, *tokens[:-1]]] * rows for tokens in every]
+    logs = keras.ops.log_softmax(_logits_of(model, read, inputs), axis=-1).numpy()
     totals = np.zeros((rows, len(every)))
     for number, tokens in enumerate(every):
-        read = np.tile([1, *tokens[:-1]], (rows, 1)).astype("int32")
-        states = model.target_states(read, memory)
-        logs = keras.ops.log_softmax(model.logits(states), axis=-1).numpy()
-        totals[:, number] = logs[:, np.arange(len(tokens)), tokens].sum(axis=1)
+        totals[:, number] = logs[number][:, np.arange(len(tokens)), tokens].sum(axis=1)
     best = np.argsort(-totals, axis=1)[:, :2]
     np.testing.assert_allclose(
         found.log_probabilities, np.take_along_axis(totals, best, 1), atol=1e-4

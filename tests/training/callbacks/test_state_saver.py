@@ -1,12 +1,13 @@
 import shutil
 import signal
-from functools import partial
+from functools import cache, partial
 
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
+from kbert.models.bert import Bert
 from kbert.tasks.classification.model import Classifier
 from kbert.training.callbacks import state_saver
 from kbert.training.callbacks.state_saver import BadBatch, Saving, StateSaver, fit_from
@@ -18,21 +19,30 @@ TEXTS = [f"the {word} film {end}" for word in ("good", "bad") for end in ("", "w
 LABELS = ["up"] * 3 + ["down"] * 3
 
 
+@cache
+def read_once(tiny):
+    """The tokenizer of all classifiers, and their packed texts: its graph is traced once."""
+    made = {"labels": ["down", "up"], "max_sequence_length": 16}
+    model = Classifier.from_pretrained(tiny.encoder, **made)
+    return model.tokenizer, made, model.pack(TEXTS)
+
+
 def classifier(tiny):
+    tokenizer, made, _ = read_once(tiny)
     keras.utils.set_random_seed(3)
-    model = Classifier.from_pretrained(tiny.encoder, labels=["down", "up"], max_sequence_length=16)
+    model = Classifier(Bert.from_pretrained(tiny.encoder), tokenizer, **made)
     model.compile(optimizer=keras.optimizers.Adam(0.01))
     return model
 
 
-def dataset(model, **kwargs):
-    packed = model.pack(TEXTS)
+def dataset(tiny, model, **kwargs):
+    _, _, packed = read_once(tiny)
     targets = model.encode_targets(LABELS)
     return model.dataset(packed, targets, **{"batch_size": 2, **kwargs}, shuffle=True, seed=5)
 
 
-def batches_from(model, epoch, batch, **kwargs):
-    return dataset(model, first_epoch=epoch, first_batch=batch, **kwargs)
+def batches_from(tiny, model, epoch, batch, **kwargs):
+    return dataset(tiny, model, first_epoch=epoch, first_batch=batch, **kwargs)
 
 
 class Stop(keras.callbacks.Callback):
@@ -53,7 +63,7 @@ def whole(tiny):
     """Three epochs without a stop: the variables at their end, and their metrics."""
     model = classifier(tiny)
     with eager_steps():
-        history = model.fit(dataset(model), epochs=3, verbose=0).history
+        history = model.fit(dataset(tiny, model), epochs=3, verbose=0).history
     return {variable.path: variable.numpy() for variable in model.variables}, history
 
 
@@ -65,13 +75,13 @@ def test_a_training_that_was_stopped_ends_with_the_same_bits(
     first = classifier(tiny)
     with pytest.raises(KeyboardInterrupt):
         callbacks = [StateSaver(each_step), Stop(steps)]
-        first.fit(dataset(first), epochs=3, verbose=0, callbacks=callbacks)
+        first.fit(dataset(tiny, first), epochs=3, verbose=0, callbacks=callbacks)
     second = classifier(tiny)
     at = load_state(tmp_path / "states", second)
     saved = 5 if steps == 6 else steps  # an epoch that is yet to be measured has no state
     assert at.step == saved and 3 * at.epoch + at.batch == saved
     saver = StateSaver(each_step, at)
-    rest = partial(batches_from, second)
+    rest = partial(batches_from, tiny, second)
     fit_from(second, at, 3, rest, verbose=0, callbacks=[saver])
     for one, other in zip(whole[0].values(), second.variables, strict=True):
         np.testing.assert_array_equal(one, other, err_msg=other.path)
@@ -84,20 +94,20 @@ def after_one_step(tiny, tmp_path_factory):
     saving = Saving(tmp_path_factory.mktemp("one") / "states", every=1)
     first = classifier(tiny)
     with eager_steps(), pytest.raises(KeyboardInterrupt):
-        first.fit(dataset(first), verbose=0, callbacks=[StateSaver(saving), Stop(1)])
+        first.fit(dataset(tiny, first), verbose=0, callbacks=[StateSaver(saving), Stop(1)])
     return saving.folder
 
 
-def first_epoch_from(folder, model):
+def first_epoch_from(folder, tiny, model):
     at, history = load_state(folder, model), keras.callbacks.History()
-    fit_from(model, at, 1, partial(batches_from, model), verbose=0, callbacks=[history])
+    fit_from(model, at, 1, partial(batches_from, tiny, model), verbose=0, callbacks=[history])
     return history.history
 
 
 def test_the_metrics_of_an_epoch_are_those_of_all_of_it(whole, after_one_step, tiny, eagerly):
     """The mean over three batches, of which an earlier process did one."""
     expected = {name: values[:1] for name, values in whole[1].items()}
-    assert first_epoch_from(after_one_step, classifier(tiny)) == expected
+    assert first_epoch_from(after_one_step, tiny, classifier(tiny)) == expected
 
 
 def test_epochs_of_unlike_numbers_of_batches(tiny, eagerly):
@@ -105,7 +115,7 @@ def test_epochs_of_unlike_numbers_of_batches(tiny, eagerly):
     model, sizes = classifier(tiny), [1, 3, 2]
 
     def batches(epoch, batch):
-        return dataset(model).take(sizes[epoch]).skip(batch)
+        return dataset(tiny, model).take(sizes[epoch]).skip(batch)
 
     fit_from(model, Position(1, 1, 1), 3, batches, batches=sizes, verbose=0)
     assert model.optimizer.iterations == 2 + 2
@@ -122,7 +132,7 @@ def several_steps_that_are_one_call(tiny, tmp_path, metrics):
     every_second = Saving(tmp_path / "states", every=2, keep=9)
     whole = in_calls_of_two(tiny)
     expected = whole.fit(
-        dataset(whole), epochs=3, verbose=0, callbacks=[StateSaver(every_second)]
+        dataset(tiny, whole), epochs=3, verbose=0, callbacks=[StateSaver(every_second)]
     ).history
     # At the first end of a call behind the steps 2, 4, 6 and 8.
     names = sorted(path.name for path in every_second.folder.iterdir())
@@ -134,7 +144,7 @@ def several_steps_that_are_one_call(tiny, tmp_path, metrics):
     second, last = in_calls_of_two(tiny), keras.callbacks.History()
     at = load_state(every_second.folder, second)
     assert (at.step, at.epoch, at.batch) == (5, 1, 2)
-    rest = partial(batches_from, second)
+    rest = partial(batches_from, tiny, second)
     saver = StateSaver(every_second, at)
     fit_from(second, at, 3, rest, verbose=0, callbacks=[last, saver])
     for one, other in zip(whole.variables, second.variables):
@@ -150,7 +160,7 @@ def test_several_steps_that_are_one_call(whole, tiny, tmp_path, eagerly):
 @pytest.mark.slow
 def test_several_traced_steps_that_are_one_call(tiny, tmp_path):
     single = classifier(tiny)
-    metrics = single.fit(dataset(single), epochs=3, verbose=0).history
+    metrics = single.fit(dataset(tiny, single), epochs=3, verbose=0).history
     several_steps_that_are_one_call(tiny, tmp_path, metrics)
 
 
@@ -158,7 +168,7 @@ def test_the_metrics_of_an_epoch_in_calls_are_those_of_all_of_it(
     whole, after_one_step, tiny, eagerly
 ):
     """A state behind the first batch; the other two are one call."""
-    found = first_epoch_from(after_one_step, in_calls_of_two(tiny))
+    found = first_epoch_from(after_one_step, tiny, in_calls_of_two(tiny))
     assert found.keys() == whole[1].keys()
     for name, values in found.items():
         assert values == pytest.approx(whole[1][name][:1], rel=1e-4)
@@ -169,7 +179,7 @@ def test_a_signal_stops_at_the_end_of_a_call(tiny, tmp_path, eagerly):
     with stop_signals() as stop, stop.deferred():
         saver = StateSaver(Saving(tmp_path / "states"), stop=stop)
         with pytest.raises(TrainingStopped, match="stopped by SIGTERM after step 2. The "):
-            model.fit(dataset(model), epochs=3, verbose=0, callbacks=[Signal(0), saver])
+            model.fit(dataset(tiny, model), epochs=3, verbose=0, callbacks=[Signal(0), saver])
         stop.received = None
     assert load_state(tmp_path / "states", model) == Position(2, 0, 2)
 
@@ -178,7 +188,7 @@ def test_when_states_are_saved(tiny, tmp_path, eagerly):
     model = classifier(tiny)
     told = {"best_value": 0.5}
     saver = StateSaver(Saving(tmp_path, every=2, keep=9), told=lambda: told)
-    model.fit(dataset(model), epochs=2, verbose=0, callbacks=[saver])
+    model.fit(dataset(tiny, model), epochs=2, verbose=0, callbacks=[saver])
     # Of three batches each; that behind the sixth is saved when its epoch has been measured.
     assert sorted(p.name for p in tmp_path.iterdir()) == [f"step-00000000{n}" for n in (2, 4, 6)]
     assert load_state(tmp_path, model) == Position(6, 2, 0, told=told)
@@ -202,7 +212,7 @@ def test_a_signal_saves_what_runs_and_stops(step, at, tiny, tmp_path, eagerly):
     with stop_signals() as stop, stop.deferred():
         saver = StateSaver(Saving(tmp_path / "states"), stop=stop)
         with pytest.raises(TrainingStopped, match=f"stopped by SIGTERM after step {at.step}. The "):
-            model.fit(dataset(model), epochs=3, verbose=0, callbacks=[Signal(step), saver])
+            model.fit(dataset(tiny, model), epochs=3, verbose=0, callbacks=[Signal(step), saver])
         stop.received = None
     assert load_state(tmp_path / "states", model) == at
 
@@ -210,7 +220,7 @@ def test_a_signal_saves_what_runs_and_stops(step, at, tiny, tmp_path, eagerly):
 def test_a_loss_that_is_no_number_is_told_with_its_batch(tiny, tmp_path, eagerly):
     """The second batch of three has a weight of infinity."""
     model = classifier(tiny)
-    packed, targets = model.pack(TEXTS), model.encode_targets(["up"] * 6)
+    packed, targets = read_once(tiny)[2], model.encode_targets(["up"] * 6)
 
     def weighed(epoch, batch):
         batches = model.dataset(packed, targets, sample_weights=np.ones(6), batch_size=2)
@@ -260,7 +270,7 @@ class StopTraining(keras.callbacks.Callback):
 
 def test_a_training_that_ends_early_in_its_first_rest_has_ended(tiny, eagerly):
     model = classifier(tiny)
-    rest = partial(batches_from, model)
+    rest = partial(batches_from, tiny, model)
     fit_from(model, Position(1, 0, 1), 3, rest, verbose=0, callbacks=[StopTraining()])
     assert model.optimizer.iterations == 2  # of three batches an epoch, one was done before
 

@@ -74,7 +74,7 @@ def test_epochs_are_measured_with_the_search_only_on_wish(model: Captioner, data
 
 
 def load_greedy(model: Captioner) -> Captioner:
-    return Captioner(model.decoder, model.extractor, model.subwords, beam_size=1, max_length=12)
+    return Captioner(model.decoder, model.extractor, model.subwords, beam_size=1, max_length=8)
 
 
 def test_a_search_that_fails_leaves_the_settings(

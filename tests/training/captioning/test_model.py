@@ -25,7 +25,7 @@ def test_sizes_and_settings_reach_the_model(tiny_captions: TinyCaptions, tmp_pat
     inner = model.decoder
     assert type(inner) is ShowAttendTell
     assert {name: getattr(inner, name) for name in values} == values
-    assert (inner.hidden_dim, inner.max_sequence_length, inner.feature_dim) == (8, 24, 6)
+    assert (inner.hidden_dim, inner.max_sequence_length, inner.feature_dim) == (8, 12, 6)
     assert inner.vocabulary_size == len(small_subwords()) and inner.gated
     assert {name: getattr(model, name) for name in settings} == settings
     assert model.train_extractor and model.extractor.trainable

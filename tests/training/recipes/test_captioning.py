@@ -35,7 +35,7 @@ def test_what_a_run_holds(finished_captioning: Path):
     subwords = Subword.from_file(finished_captioning / "subwords.model")
     assert load(run.model_directory).subwords.model == subwords.model
     report = json.loads((finished_captioning / "report.json").read_text())
-    assert report["map"] == [4, 4, 6] and report["steps"] == 6
+    assert report["map"] == [4, 4, 6] and report["steps"] == 4
     assert [report["examples"][part]["captions"] for part in ("train", "validation")] == [24, 8]
     text = (finished_captioning / "log.txt").read_text()
     for words in ("train: 12 images, 24 captions", "epoch 2/2: loss ", "finished in"):

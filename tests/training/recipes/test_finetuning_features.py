@@ -22,7 +22,7 @@ def feature_run(tiny, tmp_path_factory):
     """A classifier by a BiLSTM over a mix of all states, whose cache stays."""
     folder = tmp_path_factory.mktemp("features")
     values = {"features": "mix", "head": "bilstm", "lstm_dim": 6, "learning_rate": None}
-    values |= {"feature_cache": str(folder / "cache"), "epochs": 3}
+    values |= {"feature_cache": str(folder / "cache"), "epochs": 2, "batch_size": 12}
     with eager_steps():
         return train_once(tiny.config(folder / "run", **values))
 

@@ -20,7 +20,7 @@ from kbert.training.recipes import recipe as recipe_module
 from kbert.training.recipes.multi_task import read_tasks_data, task_metrics
 from kbert.training.run import look_first, train
 from kbert.training.runs.run_directory import load_run, write_config
-from tests.training.eager_steps import eager_steps
+from tests.training.eager_steps import eager_functions, eager_steps
 from tests.training.tiny_runs import Tiny
 
 SEEN = ("mood", "names", "score")
@@ -53,7 +53,7 @@ def config(
 @pytest.fixture(scope="module")
 def finished(tiny: Tiny, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run on three tasks. Tests must not write into it."""
-    with eager_steps():
+    with eager_steps(), eager_functions():
         return train(config(tiny, tmp_path_factory.mktemp("together") / "run"))
 
 
@@ -177,7 +177,7 @@ def test_replicas_train_to_the_same_weights(tiny: Tiny, tmp_path: Path):
 
 def test_its_models_are_encoders_of_other_runs(finished: Path, tiny: Tiny, tmp_path: Path):
     own = tiny.config(tmp_path / "run", encoder=str(finished / "model" / "names"), epochs=1)
-    with eager_steps():
+    with eager_steps(), eager_functions():
         assert "accuracy" in load_run(train(own)).metrics["final"]["validation"]
 
 

@@ -106,9 +106,16 @@ def test_a_run_is_whole_or_not_there(tmp_path, monkeypatch):
     assert json.loads((tmp_path / "run" / "report.json").read_text())["data_sha256"] == "aa"
 
 
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """A run that was never stopped."""
+    return run(config(tmp_path_factory.mktemp("whole") / "run"))
+
+
 @pytest.mark.parametrize("steps", range(1, 2 * BATCHES))
-def test_a_run_that_was_stopped_anywhere_ends_with_the_same_weight(steps, tmp_path, monkeypatch):
-    whole = run(config(tmp_path / "whole"))
+def test_a_run_that_was_stopped_anywhere_ends_with_the_same_weight(
+    steps, whole, tmp_path, monkeypatch
+):
     stop_after(steps, config(tmp_path / "run"), monkeypatch)
     resumed = run(config(tmp_path / "run"))
     assert resumed.metrics["final"] == whole.metrics["final"]
