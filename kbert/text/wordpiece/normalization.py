@@ -146,6 +146,7 @@ class NormalizationRules:
         """Returns which code points of normalized text are separate words, bool (1114112,)."""
         return is_member(PUNCTUATION) | self.padded()
 
+    @functools.cache  # equal rules share it: it takes as long as the rest of a table
     def replacements(self) -> dict[int, tuple[int, ...]]:
         """Returns the replacements of code points that are neither dropped nor unchanged.
 
