@@ -156,7 +156,7 @@ def test_attributes(model):
 
 def test_a_keras_file_is_the_whole_model(tmp_path):
     model = small_classifier(head="two_layer", pair=True)
-    model.compile(keras.optimizers.SGD(0.1))
+    model.compile(keras.optimizers.SGD(0.1), run_eagerly=True)
     model.fit((SOME, SOME), LABELS + ["no"], verbose=0)
     model.save(tmp_path / "model.keras")
     with warnings.catch_warnings():
