@@ -167,7 +167,7 @@ class AdamW(keras.optimizers.Optimizer):
 
 
 class StepNumbers(NamedTuple):
-    """What a step is for all variables of a precision."""
+    """Numbers of a step that all variables of a precision share."""
 
     rate: Any
     beta_1_power: Any
