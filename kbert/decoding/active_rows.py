@@ -1,6 +1,7 @@
 """Rows of a batch during decoding: gathered, written back, and removed when they are finished."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import keras
@@ -48,7 +49,8 @@ def of_parents(column: Any, parents: Any) -> Any:
 
 
 def _tensorflow() -> Any:
-    # One node of its graph gathers within rows; of `keras.ops` it is twenty, at every step.
+    # One node of its graph gathers within rows; of `keras.ops` it is twenty, at every step. And
+    # six to gather rows, for indices that may be negative.
     import tensorflow
 
     return tensorflow
@@ -56,7 +58,8 @@ def _tensorflow() -> Any:
 
 def taken_rows(values: Any, rows: Any) -> Any:
     """Gathers the rows, int (m,), of every tensor (b, ...) of a structure."""
-    return keras.tree.map_structure(lambda x: ops.take(x, rows, axis=0), values)
+    gather = _tensorflow().gather if rows_leave() else partial(ops.take, axis=0)
+    return keras.tree.map_structure(lambda x: gather(x, rows), values)
 
 
 def written_rows(answers: dict[str, Any], values: dict[str, Any], rows: Any) -> dict[str, Any]:
@@ -81,8 +84,8 @@ def without_finished(
     """
     done = values["done"]
     leaving, staying = ops.where(done)[0], ops.where(ops.logical_not(done))[0]
-    places = ops.take(values["row"], leaving, axis=0)
-    written = written_rows(answers, taken_rows(values, leaving), places)
+    gone = taken_rows(values, leaving)
+    written = written_rows(answers, gone, gone["row"])
     return taken_rows(values, staying), written
 
 

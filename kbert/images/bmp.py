@@ -18,7 +18,7 @@ _BITS = (1, 4, 8, 24, 32)
 _PLAIN, _BIT_FIELDS = 0, 3
 
 
-def bmp_pixels(image: tf.Tensor, max_pixels: int) -> tuple[tf.Tensor, tf.Tensor]:
+def bmp_pixels(image: tf.Tensor, max_pixels: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     """Decodes a BMP file; a fourth channel is ignored, as most programs do.
 
     Arguments and results are those of `png_pixels`.

@@ -68,7 +68,9 @@ def decoded(
             "`images` must be strings (B,), encoded images, or uint8 (B, h, w, 3), pixels. "
             f"Received: dtype={images.dtype.name}, shape={images.shape}"
         )
-    return _graph(height, width, fit, max_pixels)(images)
+    most = tf.constant(max_pixels, tf.int64)
+    pixels, problems = _graph(fit)(images, tf.constant([height, width]), most)
+    return tf.ensure_shape(pixels, (None, height, width, CHANNELS)), problems
 
 
 def _resized_pixels(
@@ -84,43 +86,52 @@ def _resized_pixels(
 
 
 @functools.cache
-def _graph(height: int, width: int, fit: str, max_pixels: int) -> Any:
-    """Returns a graph function of strings (B,), one for each setting."""
+def _graph(fit: str) -> Any:
+    """Returns a graph function of strings (B,), the size and the limit: to trace it takes seconds.
 
-    def jpeg(image: tf.Tensor) -> tuple[tf.Tensor, ...]:
-        return jpeg_pixels(image, max_pixels, height, width)
+    So there is one for all sizes, int32 (2,), and limits, int64 ().
+    """
 
-    def other(decode: Callable[..., Any], image: tf.Tensor) -> tuple[tf.Tensor, ...]:
-        pixels, problem = decode(image, max_pixels)
+    def jpeg(image: tf.Tensor, size: tf.Tensor, most: tf.Tensor) -> tuple[tf.Tensor, ...]:
+        return jpeg_pixels(image, most, size[0], size[1])
+
+    def other(
+        decode: Callable[..., Any], image: tf.Tensor, size: tf.Tensor, most: tf.Tensor
+    ) -> tuple[tf.Tensor, ...]:
+        pixels, problem = decode(image, most)
         return pixels, tf.cast(tf.shape(pixels)[:2], tf.float32), problem
 
-    def unknown(image: tf.Tensor) -> tuple[tf.Tensor, ...]:
+    def unknown(image: tf.Tensor, size: tf.Tensor, most: tf.Tensor) -> tuple[tf.Tensor, ...]:
         return tf.zeros((1, 1, CHANNELS), tf.uint8), tf.ones(2), tf.constant(_UNKNOWN)
 
     decoders: list[Any] = [jpeg, *(functools.partial(other, decode) for decode in _OTHERS), unknown]
 
-    def row(place: tf.Tensor, image: tf.Tensor, kind: tf.Tensor) -> tuple[tf.Tensor, ...]:
-        branches = [functools.partial(decode, image) for decode in decoders]
+    def row(
+        size: tf.Tensor, most: tf.Tensor, place: tf.Tensor, image: tf.Tensor, kind: tf.Tensor
+    ) -> tuple[tf.Tensor, ...]:
+        branches = [functools.partial(decode, image, size, most) for decode in decoders]
         pixels, extent, problem = tf.switch_case(kind, branches)
 
         def fitted() -> tf.Tensor:
-            return resized(pixels[tf.newaxis], tf.constant([height, width]), fit, extent)[0]
+            return resized(pixels[tf.newaxis], size, fit, extent)[0]
 
-        found = tf.cond(problem == "", fitted, lambda: tf.zeros((height, width, CHANNELS)))
-        return place, tf.ensure_shape(found, (height, width, CHANNELS)), problem
+        found = tf.cond(problem == "", fitted, lambda: tf.zeros((size[0], size[1], CHANNELS)))
+        return place, tf.ensure_shape(found, (None, None, CHANNELS)), problem
 
-    def graph(images: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    def graph(
+        images: tf.Tensor, size: tf.Tensor, most: tf.Tensor
+    ) -> tuple[tf.Tensor, tf.Tensor]:
         kinds = format_of(images)
         count = tf.size(images)
         places = tf.concat([tf.range(count), [_NOWHERE]], axis=0)
         elements = (places, tf.concat([images, [""]], 0), tf.concat([kinds, [len(FORMATS)]], 0))
         rows = tf.data.Dataset.from_tensor_slices(elements)
         # One by one, for the memory: a server answers several requests at a time anyway.
-        rows = rows.map(row, num_parallel_calls=None).ignore_errors()
+        rows = rows.map(functools.partial(row, size, most), num_parallel_calls=None).ignore_errors()
         where, pixels, problems = rows.batch(tf.cast(count, tf.int64) + 1).get_single_element()
         is_image = where != _NOWHERE
         where = tf.boolean_mask(where, is_image)[:, tf.newaxis]
-        shape = (count, height, width, CHANNELS)
+        shape = (count, size[0], size[1], CHANNELS)
         found = tf.scatter_nd(where, tf.boolean_mask(pixels, is_image), shape)
         messages = tf.tensor_scatter_nd_update(
             broken_problem(kinds), where, tf.boolean_mask(problems, is_image)
@@ -128,5 +139,9 @@ def _graph(height: int, width: int, fit: str, max_pixels: int) -> Any:
         is_unknown = kinds == len(FORMATS)
         return found, tf.where(is_unknown, unknown_problem(images), messages)
 
-    specs = [tf.TensorSpec((None,), tf.string)]
+    specs = [
+        tf.TensorSpec((None,), tf.string),
+        tf.TensorSpec((2,), tf.int32),
+        tf.TensorSpec((), tf.int64),
+    ]
     return tf.function(graph, input_signature=specs, autograph=False)

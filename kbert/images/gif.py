@@ -31,7 +31,7 @@ class _FirstFrame(NamedTuple):
     transparent: tf.Tensor
 
 
-def gif_pixels(image: tf.Tensor, max_pixels: int) -> tuple[tf.Tensor, tf.Tensor]:
+def gif_pixels(image: tf.Tensor, max_pixels: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     """Decodes the first frame of a GIF file, on a white screen.
 
     Arguments and results are those of `png_pixels`.

@@ -60,15 +60,15 @@ class _Header(NamedTuple):
 
 
 def jpeg_pixels(
-    image: tf.Tensor, max_pixels: int, height: int, width: int
+    image: tf.Tensor, max_pixels: tf.Tensor, height: tf.Tensor, width: tf.Tensor
 ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
     """Decodes a JPEG file, turned upright by its Exif orientation.
 
     Args:
         image: the file, string ().
-        max_pixels: the most pixels that the image may have.
-        height, width: the size that the image is for: it is decoded at a half, a quarter or an
-            eighth of its own where that is at least twice as large.
+        max_pixels: the most pixels that the image may have, int64 ().
+        height, width: int32 (), the size that the image is for: it is decoded at a half, a quarter
+            or an eighth of its own where that is at least twice as large.
 
     Returns:
         (pixels, extent, problem): uint8 (h, w, 3); float32 (2,), the height and width of the image
@@ -136,7 +136,7 @@ def _header(content: tf.Tensor) -> _Header:
 
 
 def _scans_problem(
-    content: tf.Tensor, header: _Header, size: tf.Tensor, max_pixels: int
+    content: tf.Tensor, header: _Header, size: tf.Tensor, max_pixels: tf.Tensor
 ) -> tf.Tensor:
     """Returns what is wrong with the number of scans, or "".
 

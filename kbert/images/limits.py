@@ -9,18 +9,20 @@ import tensorflow as tf
 MAX_SIDE = 65_535
 
 
-def size_problem(height: tf.Tensor, width: tf.Tensor, max_pixels: int) -> tf.Tensor:
+def size_problem(height: tf.Tensor, width: tf.Tensor, max_pixels: tf.Tensor | int) -> tf.Tensor:
     """Returns what is wrong with the size in a header, or "", as a string ().
 
     Args:
         height, width: whole numbers ().
-        max_pixels: the most that height times width may be.
+        max_pixels: the most that height times width may be, int64 ().
     """
+    max_pixels = tf.cast(max_pixels, tf.int64)
     height, width = tf.cast(height, tf.int64), tf.cast(width, tf.int64)
     size = tf.strings.join([tf.strings.as_string(height), " x ", tf.strings.as_string(width)])
     empty = tf.strings.join(["the image must have pixels. Received: ", size])
+    most = tf.strings.as_string(max_pixels)
     large = tf.strings.join(
-        [f"the image must have at most {max_pixels} pixels. Received: ", size, " pixels"]
+        ["the image must have at most ", most, " pixels. Received: ", size, " pixels"]
     )
     long = tf.strings.join(
         [f"the image must have sides of at most {MAX_SIDE} pixels. Received: ", size, " pixels"]

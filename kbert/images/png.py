@@ -23,14 +23,14 @@ _ALPHA, _DATA, _END = (int.from_bytes(name, "big") for name in (b"tRNS", b"IDAT"
 _COMPRESSED = [int.from_bytes(name, "big") for name in (b"zTXt", b"iTXt")]
 
 
-def png_pixels(image: tf.Tensor, max_pixels: int) -> tuple[tf.Tensor, tf.Tensor]:
+def png_pixels(image: tf.Tensor, max_pixels: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     """Decodes a PNG file, and blends it on white where it is transparent.
 
     Of 16-bit samples the upper 8 bits count.
 
     Args:
         image: the file, string ().
-        max_pixels: the most pixels that the image may have.
+        max_pixels: the most pixels that the image may have, int64 ().
 
     Returns:
         (pixels, problem): uint8 (h, w, 3), and "" or what is wrong, string (); with a problem the

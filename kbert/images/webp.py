@@ -44,7 +44,7 @@ class _Frame(NamedTuple):
     columns: tf.Tensor
 
 
-def webp_pixels(image: tf.Tensor, max_pixels: int) -> tuple[tf.Tensor, tf.Tensor]:
+def webp_pixels(image: tf.Tensor, max_pixels: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     """Decodes a WebP file, of an animation the first frame, and blends it on white.
 
     Arguments and results are those of `png_pixels`.

@@ -1,6 +1,6 @@
 """AdamW, the optimizer that BERT is fine-tuned with, and its updates by TensorFlow's operations."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import keras
 from keras import ops
@@ -80,7 +80,10 @@ class AdamW(keras.optimizers.Optimizer):
         # The numbers that all variables share are computed once per step, not once per variable.
         step = ops.cast(self.iterations + 1, "float32")
         powers = (ops.power(self.beta_1, step), ops.power(self.beta_2, step))
-        self._step_numbers = (ops.cast(self._get_current_learning_rate(), "float32"), *powers)
+        numbers = (ops.cast(self._get_current_learning_rate(), "float32"), *powers)
+        variables = trainable_variables or self._trainable_variables
+        dtypes = {keras.backend.standardize_dtype(variable.dtype) for variable in variables}
+        self._step_numbers = {dtype: self._numbers_of(dtype, *numbers) for dtype in dtypes}
         if keras.backend.backend() != "tensorflow":
             return super().apply(grads, trainable_variables)
         grads = [dense_where_fixed(gradient) for gradient in grads]
@@ -124,31 +127,56 @@ class AdamW(keras.optimizers.Optimizer):
 
     def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
         """Updates one variable with its gradient, both of the same shape."""
-        rate, beta_1_power, beta_2_power = (
-            ops.cast(number, variable.dtype) for number in self._step_numbers
-        )
-        correction = ops.sqrt(1 - beta_2_power)
+        numbers = self._step_numbers[keras.backend.standardize_dtype(variable.dtype)]
         index = self._get_variable_index(variable)
         if self.decay > 0 and self._decayed[index]:
-            decay = (rate * self.decay) * variable
+            decay = numbers.decay * variable
             if replica_context() is None:
                 self.assign_sub(variable, decay)
             else:
                 assign_own(variable, variable - decay)
         momentum, velocity = self._momentums[index], self._velocities[index]
-        epsilon = self.epsilon * correction
         if keras.backend.backend() == "tensorflow":
-            numbers = (beta_1_power, beta_2_power, rate, self.beta_1, self.beta_2, epsilon)
             apply_in_one_pass(variable, momentum, velocity, gradient, numbers)
             return
         self.assign_add(momentum, (gradient - momentum) * (1 - self.beta_1))
         self.assign_add(velocity, (ops.square(gradient) - velocity) * (1 - self.beta_2))
-        scaled = rate * correction / (1 - beta_1_power)
-        self.assign_sub(variable, scaled * momentum / (ops.sqrt(velocity) + epsilon))
+        scaled = numbers.rate * numbers.correction / (1 - numbers.beta_1_power)
+        self.assign_sub(variable, scaled * momentum / (ops.sqrt(velocity) + numbers.epsilon))
+
+    def _numbers_of(
+        self, dtype: str, rate: Any, beta_1_power: Any, beta_2_power: Any
+    ) -> "StepNumbers":
+        rate = ops.cast(rate, dtype)
+        beta_2_power = ops.cast(beta_2_power, dtype)
+        correction = ops.sqrt(1 - beta_2_power)
+        return StepNumbers(
+            rate,
+            ops.cast(beta_1_power, dtype),
+            beta_2_power,
+            ops.cast(self.beta_1, dtype),
+            ops.cast(self.beta_2, dtype),
+            correction,
+            self.epsilon * correction,
+            rate * self.decay,
+        )
 
     def get_config(self) -> dict[str, Any]:
         numbers = {"beta_1": self.beta_1, "beta_2": self.beta_2, "epsilon": self.epsilon}
         return {**super().get_config(), "weight_decay": self.decay, **numbers}
+
+
+class StepNumbers(NamedTuple):
+    """Numbers of a step that all variables of a precision share."""
+
+    rate: Any
+    beta_1_power: Any
+    beta_2_power: Any
+    beta_1: Any
+    beta_2: Any
+    correction: Any  # sqrt(1 - b2^t)
+    epsilon: Any
+    decay: Any
 
 
 def dense_where_fixed(gradient: Any) -> Any:
@@ -185,20 +213,24 @@ def summed_over_replicas(gradients: list[Any], context: Any) -> list[Any]:
 
 
 def apply_in_one_pass(
-    variable: Any, momentum: Any, velocity: Any, gradient: Any, numbers: Any
+    variable: Any, momentum: Any, velocity: Any, gradient: Any, numbers: StepNumbers
 ) -> None:
     """Runs TensorFlow's fused Adam kernel: one pass over the weights, not eight single operations.
 
     `variable` is TensorFlow's (of a mirrored one, this replica's copy is updated), the moments are
-    Keras', and `numbers` are b1^t, b2^t, the rate, b1, b2 and epsilon.
+    Keras', and `numbers` those of its precision.
     """
     tf = tensorflow()
-    names = ("beta1_power", "beta2_power", "lr", "beta1", "beta2", "epsilon")
     tf.raw_ops.ResourceApplyAdam(
         var=variable.handle,
         m=momentum.value.handle,
         v=velocity.value.handle,
-        **{name: tf.cast(number, variable.dtype) for name, number in zip(names, numbers)},
+        beta1_power=numbers.beta_1_power,
+        beta2_power=numbers.beta_2_power,
+        lr=numbers.rate,
+        beta1=numbers.beta_1,
+        beta2=numbers.beta_2,
+        epsilon=numbers.epsilon,
         grad=tf.convert_to_tensor(gradient),  # an embedding's IndexedSlices become dense
     )
 

@@ -112,10 +112,11 @@ class Speller:
         said, slots = self._paths(told, slots, beam)  # (B, K, longest)
         times = ops.arange(self.longest, dtype="int32")
         size, numbers = self.tables.shape[2], self.tables.shape[1]
-        number = ops.zeros_like(tokens)
-        for s in range(1, self.longest):
-            following = (number * size + said[:, :, s] + 1) % numbers
-            number = ops.where(s <= time, following, number)
+        # `number_of` at once: each digit counts as many times as those after it make it.
+        powers = ops.convert_to_tensor([pow(size, n, numbers) for n in range(self.longest)])
+        counts = ops.take(ops.cast(powers, "int32"), ops.maximum(time - times, 0), axis=0)
+        counts = ops.where((times > 0) & (times <= time), counts, 0)
+        number = ops.sum((said + 1) * counts, axis=-1) % numbers
         flat = ops.reshape(self.tables, (-1, size))
         found = ops.take(flat, state["row"][:, None] * numbers + number, axis=0)
         now = ops.sum(ops.where(times == time, slots, 0), axis=-1)  # (B, K)

@@ -65,7 +65,7 @@ def test_the_loss_by_the_reference(penalty: float):
 
 def test_label_smoothing():
     model = small(label_smoothing=0.1)
-    model.compile("sgd")
+    model.compile("sgd", run_eagerly=True)
     inputs = {"pixels": PIXELS, "target_token_ids": READ}
     logs = keras.ops.log_softmax(model(inputs)["logits"]).numpy()
     rows, places = np.nonzero(TARGETS >= 0)

@@ -114,7 +114,7 @@ def test_ritual_of_the_head():
 def test_the_pooler_of_a_two_layer_head_is_kept_and_not_trained():
     model = made_model("two_layer")
     assert untrained(model) == POOLER
-    model.compile()
+    model.compile(run_eagerly=True)
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # Keras warns of variables without gradients
         model.fit(INPUTS, LABELS, verbose=0)
@@ -133,7 +133,8 @@ def test_compile_without_arguments():
     assert loss == pytest.approx(reference.cross_entropy(logits, LABELS).mean(), rel=1e-4)
     assert accuracy == pytest.approx((logits.argmax(-1) == LABELS).mean())
     given = made_model()
-    given.compile("sgd", keras.losses.SparseCategoricalCrossentropy(from_logits=True), metrics=[])
+    loss_of_keras = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    given.compile("sgd", loss_of_keras, metrics=[], run_eagerly=True)
     assert isinstance(given.optimizer, keras.optimizers.SGD)
     found = given.evaluate(INPUTS, LABELS, verbose=0)
     assert found == pytest.approx(loss, rel=1e-5)
@@ -143,7 +144,7 @@ def test_compile_without_arguments():
 def test_fit_is_the_reference_loss_and_step(soft):
     """One step of plain gradient descent on the last bias, whose gradient is known: p - y."""
     model = made_model()
-    model.compile(keras.optimizers.SGD(0.5))
+    model.compile(keras.optimizers.SGD(0.5), run_eagerly=True)
     before = np.asarray(model.sequence_head.classifier.bias)
     y = reference.smooth_labels(LABELS, 3, 0.2).astype("float32") if soft else LABELS
     history = model.fit(INPUTS, y, batch_size=4, shuffle=False, verbose=0).history
@@ -168,7 +169,7 @@ def test_sample_and_class_weights():
     weights = np.array([0.5, 2.0, 0.0, 1.0])
     losses = reference.cross_entropy(expected_logits("pooler"), LABELS)
     model = made_model()
-    model.compile()
+    model.compile(run_eagerly=True)
     found = model.evaluate(INPUTS, LABELS, sample_weight=weights, verbose=0)[0]
     assert found == pytest.approx((losses * weights).mean(), rel=1e-4)
     by_class = {0: 3.0, 1: 0.5, 2: 1.0}

@@ -43,7 +43,7 @@ def test_graph_functions_agree_with_predict(model, in_graph):
     classify, classify_tokens = model.classify, model.classify_tokens
     if in_graph:
         (classify, specs), (classify_tokens, token_specs) = model.signatures().values()
-        classify = tf.function(classify, input_signature=specs)
+        classify = tf.function(classify, input_signature=specs, autograph=False)
         classify_tokens = tf.function(classify_tokens, input_signature=token_specs)
     answers = classify(texts)
     predicted = model.predict(TEXTS)
@@ -156,7 +156,7 @@ def test_attributes(model):
 
 def test_a_keras_file_is_the_whole_model(tmp_path):
     model = small_classifier(head="two_layer", pair=True)
-    model.compile(keras.optimizers.SGD(0.1))
+    model.compile(keras.optimizers.SGD(0.1), run_eagerly=True)
     model.fit((SOME, SOME), LABELS + ["no"], verbose=0)
     model.save(tmp_path / "model.keras")
     with warnings.catch_warnings():

@@ -1,5 +1,6 @@
 """Steps in two passes have the gradients of steps in one."""
 
+import functools
 import random
 
 import numpy as np
@@ -15,6 +16,7 @@ from tests.training.eager_steps import eager_steps
 PAIRS = (random_texts(7, 1), random_texts(7, 2), random_texts(7, 3))
 
 
+@functools.cache
 def stepped(chunk_rows, make=small_embedder):
     """The weights and the loss after two steps of descent, whose second needs the first."""
     model = make()

@@ -66,7 +66,7 @@ def test_variables():
 
 def test_saved_and_loaded(tmp_path):
     model = made_model(dense=5, pooling="max")
-    model.compile("sgd", "mse")
+    model.compile("sgd", "mse", run_eagerly=True)
     model.fit(INPUTS, np.zeros((4, 5), "float32"), verbose=0)
     saved_and_loaded(model, tmp_path)
 

@@ -87,7 +87,7 @@ def test_weights():
 def test_a_step_is_the_one_of_the_gradient_by_hand():
     """One step of plain gradient descent on the last bias, whose gradient is (p - y) / C."""
     model = made_model()
-    model.compile(keras.optimizers.SGD(0.5))
+    model.compile(keras.optimizers.SGD(0.5), run_eagerly=True)
     before = np.asarray(model.sequence_head.classifier.bias)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -140,7 +140,7 @@ def test_metrics_that_do_not_fit(metric):
 
 def test_saved_and_loaded(tmp_path):
     model = made_model()
-    model.compile(loss=SigmoidCrossEntropy([1.0, 2.0, 3.0], 0.1))
+    model.compile(loss=SigmoidCrossEntropy([1.0, 2.0, 3.0], 0.1), run_eagerly=True)
     model.fit(INPUTS, TARGETS, verbose=0)
     again = saved_and_loaded(model, tmp_path)
     assert again.loss.get_config() == model.loss.get_config()

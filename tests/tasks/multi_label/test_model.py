@@ -52,7 +52,7 @@ def test_the_whole_way_by_the_reference(model):
 def test_graph_functions_and_answers_agree_with_predict(model):
     texts = tf.constant([t.encode() if isinstance(t, str) else t for t in TEXTS])
     (classify, specs), (classify_tokens, token_specs) = model.signatures().values()
-    found = tf.function(classify, input_signature=specs)(texts)
+    found = tf.function(classify, input_signature=specs, autograph=False)(texts)
     predicted = model.predict(TEXTS)
     assert predicted.shape == (len(TEXTS), 3) and predicted.dtype == "float32"
     np.testing.assert_allclose(found["probabilities"], predicted, atol=1e-5)
@@ -60,7 +60,7 @@ def test_graph_functions_and_answers_agree_with_predict(model):
     assert [[x.decode() for x in row] for row in found["labels"].numpy()] == [LABELS] * len(TEXTS)
     np.testing.assert_array_equal(found["truncated"], model.pack(TEXTS).truncated)
     packed = model.preprocess(texts)
-    function = tf.function(classify_tokens, input_signature=token_specs)
+    function = tf.function(classify_tokens, input_signature=token_specs, autograph=False)
     of_tokens = function(packed.token_ids, packed.segment_ids, packed.lengths)
     assert sorted(of_tokens) == ["chosen", "labels", "probabilities"]
     np.testing.assert_allclose(of_tokens["probabilities"], predicted, atol=1e-5)

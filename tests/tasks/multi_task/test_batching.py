@@ -48,11 +48,14 @@ def model() -> MultiTaskModel:
 def rows_of(inputs: Any, targets: Any, chosen: np.ndarray) -> list[Any]:
     """Rows without their padding: ids, segments, and the target."""
     found = []
+    targets = np.asarray(targets)
+    keys = ("padding_mask", "token_ids", "segment_ids")
+    columns = [np.asarray(inputs[key]) for key in keys]
     for row in np.flatnonzero(chosen):
-        real = np.asarray(inputs["padding_mask"][row])
-        target = np.asarray(targets[row])
+        real, ids, segments = (column[row] for column in columns)
+        ids, segments = ids[real], segments[real]
+        target = targets[row]
         target = target[real] if target.ndim else target
-        ids, segments = (np.asarray(inputs[key][row])[real] for key in ("token_ids", "segment_ids"))
         found.append((ids.tolist(), segments.tolist(), target.tolist()))
     return sorted(found)
 

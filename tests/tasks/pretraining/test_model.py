@@ -244,8 +244,9 @@ def test_other_formats(tmp_path, objective, format):
     folder = model.save_pretrained(tmp_path / "saved", format=format)
     again = MaskedLanguageModel.from_pretrained(folder, max_sequence_length=24, stride=4)
     assert again.objective == objective
-    for name, values in model.fill(tf.constant(MASKED)).items():
-        np.testing.assert_array_equal(again.fill(tf.constant(MASKED))[name], values)
+    found, expected = (m.fill(tf.constant(MASKED)) for m in (again, model))
+    for name, values in expected.items():
+        np.testing.assert_array_equal(found[name], values)
 
 
 def test_a_causal_pair_head_has_no_class_of_transformers(tmp_path):

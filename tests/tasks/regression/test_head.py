@@ -33,7 +33,7 @@ def test_numbers():
 @pytest.mark.parametrize("column", [False, True])
 def test_mean_squared_error(column):
     model = made_model()
-    model.compile()
+    model.compile(run_eagerly=True)
     targets = TARGETS[:, None] if column else TARGETS
     found = model.evaluate(INPUTS, targets, verbose=0)
     assert found == pytest.approx(((expected_numbers() - TARGETS) ** 2).mean(), rel=1e-4)
@@ -54,6 +54,6 @@ def test_weights_are_weights_of_the_rows_and_metrics_count_rows():
 
 def test_saved_and_loaded(tmp_path):
     model = made_model(head="pooler")
-    model.compile()
+    model.compile(run_eagerly=True)
     model.fit(INPUTS, TARGETS, verbose=0)
     assert "num_labels" not in saved_and_loaded(model, tmp_path).get_config()

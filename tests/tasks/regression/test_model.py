@@ -36,11 +36,11 @@ def test_predictions_and_graph_functions_agree(model):
     assert predicted.shape == (len(TEXTS),) and predicted.dtype == "float32"
     texts = tf.constant([t.encode() if isinstance(t, str) else t for t in TEXTS])
     (score, specs), (score_tokens, token_specs) = model.signatures().values()
-    found = tf.function(score, input_signature=specs)(texts)
+    found = tf.function(score, input_signature=specs, autograph=False)(texts)
     np.testing.assert_allclose(found["score"], predicted, atol=1e-5)
     np.testing.assert_array_equal(found["truncated"], model.pack(TEXTS).truncated)
     packed = model.preprocess(texts)
-    function = tf.function(score_tokens, input_signature=token_specs)
+    function = tf.function(score_tokens, input_signature=token_specs, autograph=False)
     found = function(packed.token_ids, packed.segment_ids, packed.lengths)
     assert list(found) == ["score"]
     np.testing.assert_allclose(found["score"], predicted, atol=1e-5)

@@ -34,15 +34,15 @@ def reversed_pairs(count, seed):
 def test_it_learns_to_reverse():
     keras.utils.set_random_seed(2)
     model = Translation(Transformer(**SIZES), label_smoothing=0.0)
-    model.compile(optimizer=AdamW(3e-3, 0.0, 0.9, 0.98, 1e-9))
+    model.compile(optimizer=AdamW(1e-2, 0.0, 0.9, 0.98, 1e-9))
     inputs, targets = reversed_pairs(512, seed=1)
-    losses = model.fit(inputs, targets, batch_size=32, epochs=12, verbose=0).history["loss"]
+    losses = model.fit(inputs, targets, batch_size=32, epochs=7, verbose=0).history["loss"]
     assert losses[-1] < 0.2 * losses[0]
 
 
 def test_padding_of_the_target_counts_nothing():
     model = Translation(Transformer(**SIZES))
-    model.compile()
+    model.compile(run_eagerly=True)
     inputs, targets = reversed_pairs(4, seed=2)
     before = model.evaluate(inputs, targets, verbose=0)
     padded = {**inputs, "target_token_ids": np.pad(inputs["target_token_ids"], ((0, 0), (0, 3)))}

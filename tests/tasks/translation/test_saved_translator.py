@@ -43,7 +43,8 @@ def made(subwords, fused=False, own=False):
     else:
         transformer = Transformer(*sizes)
     source = subwords["other" if own else "one"]
-    return Translator(transformer, source, subwords["one"], tokenizer, beam_size=3, alpha=0.7)
+    options = {"beam_size": 3, "alpha": 0.7, "length_ratio": 0.3, "length_extra": 3}
+    return Translator(transformer, source, subwords["one"], tokenizer, **options)
 
 
 @pytest.mark.parametrize(
