@@ -2,14 +2,15 @@
 
     python benchmarks/precision_metrics.py minilm-squad=SQUAD/dev-v1.1.json.gz minilm-ner=FILE ...
 
-A model is one that comes with kbert, or a folder; its file holds labelled examples as `kbert
-evaluate` takes them, of WNUT-17's types made the four of `minilm-ner`. Computed in Python with the
-weights and products of an export of that precision, as `kbert export --measure` has it for the
-card. All metrics in hundredths; beside them the share of texts that get another answer, as a metric
-of a small set moves with every single one.
+A model is a name or a folder; its file holds labelled examples as `kbert evaluate` takes them, of
+WNUT-17's types made the four of `minilm-ner`; or it is GLUE's folder SST-2. Results of other models
+and files stay. Computed in Python with the weights and products of an export of that precision, as
+`kbert export --measure` has it for the card. All metrics in hundredths; beside them the share of
+texts that get another answer, as a metric of a small set moves with every single one.
 """
 
 import argparse
+import json
 from pathlib import Path
 from typing import Any
 
@@ -19,28 +20,34 @@ from side_by_side.results import write
 import kbert
 from kbert.cli.actions.model_kinds import columns_of
 from kbert.cli.actions.precision_measures import as_exported
+from kbert.data.classification.glue_tasks import read_glue
 from kbert.data.entities.tagged_sentences import TaggedSentences
 from kbert.serving.export.precision import PRECISIONS, in_precision
 from kbert.tasks.registry import task_of
 
 RESULTS = Path(__file__).parent / "results" / "precision_metrics.json"
-SHOWN = ("accuracy", "exact_match", "f1", "exact")
+SHOWN = ("accuracy", "exact_match", "f1", "exact", "spearman")
 
 
 def answered(model: Any, examples: Any) -> list[list[tuple[Any, ...]]]:
-    """Place and label of all that a model finds in each text, without scores."""
+    """Place and label of all that a model finds in each text, without scores; none of vectors."""
+    if isinstance(model, kbert.TextEmbedder):
+        return []
     task: Any = task_of(model)
     columns = list(zip(*task.rows(examples)))
     found = model.answers(list(columns[0]) if len(columns) == 1 else tuple(map(list, columns)))
     each = [one if isinstance(one, list) else [one] for one in found]
-    return [[(a["start"], a["end"], a.get("label")) for a in one] for one in each]
+    return [[tuple(map(a.get, ("start", "end", "label"))) for a in one] for one in each]
 
 
 def measured(name: str, file: Path) -> list[dict[str, Any]]:
     """A row a precision of one model."""
     model = kbert.load(name)
     task: Any = task_of(model)
-    examples = task.measured_examples(file, columns_of(name, {}), model)
+    if file.is_dir():
+        examples: Any = read_glue("sst2", file.parent, "dev")
+    else:
+        examples = task.measured_examples(file, columns_of(name, {}), model)
     if isinstance(examples, TaggedSentences):
         examples = common_types(examples)
     rows: list[dict[str, Any]] = []
@@ -56,7 +63,8 @@ def measured(name: str, file: Path) -> list[dict[str, Any]]:
         metrics = {key: round(scale * float(found[key]), 3) for key in SHOWN if key in found}
         change = {f"{key}_change": round(metrics[key] - rows[0][key], 3) for key in metrics if rows}
         row = {"model": Path(name).parent.name or name, "file": file.name, "precision": precision}
-        row |= {"examples": len(examples), "changed_percent": round(100 * changed / len(said), 2)}
+        row |= {"examples": len(examples)}
+        row |= {"changed_percent": round(100 * changed / len(said), 2)} if said else {}
         rows.append(row | metrics | change)
         print(rows[-1], flush=True)
     return rows
@@ -70,6 +78,9 @@ def main() -> None:
     arguments = parser.parse_args()
     pairs = [text.split("=", 1) for text in arguments.models]
     rows = [row for name, file in pairs for row in measured(name, Path(file))]
+    measured_now = {(row["model"], row["file"]) for row in rows}
+    before = json.loads(arguments.output.read_text())["rows"] if arguments.output.exists() else []
+    rows = [row for row in before if (row["model"], row["file"]) not in measured_now] + rows
     write(arguments.output, {"rows": rows}, [], {})
 
 

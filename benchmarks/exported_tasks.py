@@ -1,0 +1,117 @@
+"""Exports beside ONNX Runtime, from raw strings to answers: one text at a time, and batches of 32.
+
+    python benchmarks/exported_tasks.py DATA_DIRECTORY
+
+The shipped models of sentiment, questions and entities: sentences of SST-2's dev set, questions of
+SQuAD's dev set on paragraphs of about 150 words, and posts of WNUT-17. kbert runs SavedModels in
+Python; ONNX Runtime the same networks, written by `kbert export --format onnx`, with `tokenizers`
+and the lines of docs/export.md in NumPy. Its int8 files are those of `quantize_dynamic` with scales
+for each channel. Every process uses all cores and begins with one text.
+"""
+
+import json
+import random
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from onnxruntime.quantization import quantize_dynamic
+from side_by_side.contender import Contender, play, ratio
+from side_by_side.results import parser, write
+
+import kbert
+from kbert.data.classification.glue_tasks import read_glue
+from kbert.data.entities.tagged_sentences import read_conll
+from kbert.data.questions.squad import read_squad
+from kbert.serving.export.export import export
+
+MODELS = {"class": "minilm-sentiment", "answer": "minilm-squad", "entities": "minilm-ner"}
+WORKS = (*MODELS, "classes of batches")
+WORDS = range(130, 171)  # of a paragraph
+BATCH = 32
+
+
+def texts(data: Path, singles: int, batches: int) -> dict[str, list[Any]]:
+    """What each work is given."""
+    sentences = list(read_glue("sst2", data / "glue", "dev").text_a)
+    squad = read_squad(data / "squad" / "dev-v1.1.json.gz")
+    pairs = zip(squad.questions, squad.contexts, strict=True)
+    questions = [pair for pair in pairs if len(pair[1].split()) in WORDS]
+    posts = read_conll(data / "ner" / "wnut17" / "emerging.test.annotated").texts
+    draw = random.Random(0)
+    given = {"class": sentences, "answer": questions, "entities": posts}
+    chosen = {work: draw.sample(rows, singles) for work, rows in given.items()}
+    return chosen | {"classes of batches": sentences[: batches * BATCH]}
+
+
+def write_models(folder: Path) -> None:
+    """Writes each model as SavedModels and as files of ONNX Runtime."""
+    for work, name in MODELS.items():
+        model = kbert.load(name)
+        for way, options in ways().items():
+            export(model, folder / way, work, **options)
+        for onnx in ("onnx", "onnx int8"):
+            kbert.export_onnx(model, folder / onnx, work)
+        file = folder / "onnx int8" / work / "model.onnx"
+        quantize_dynamic(str(folder / "onnx" / work / "model.onnx"), str(file), per_channel=True)
+
+
+def ways() -> dict[str, dict[str, Any]]:
+    """The exports of kbert: contender -> arguments of `export`."""
+    return {
+        "kbert": {},
+        "kbert frozen": {"frozen": True},
+        "kbert int8": {"precision": "int8"},
+        "kbert frozen int8": {"precision": "int8", "frozen": True},
+    }
+
+
+def main() -> None:
+    """Runs all contenders."""
+    arguments_parser = parser("exported_tasks", __doc__)
+    arguments_parser.add_argument("directory", type=Path, help="folder with glue/, squad/ and ner/")
+    arguments_parser.add_argument("--singles", type=int, default=20, help="single texts a turn")
+    arguments_parser.add_argument("--batches", type=int, default=8, help="batches a turn")
+    arguments = arguments_parser.parse_args()
+    given = texts(arguments.directory, arguments.singles, arguments.batches)
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        write_models(folder)
+        (folder / "texts.json").write_text(json.dumps(given))
+        settings = {"data": str(folder / "texts.json"), "batch": BATCH}
+        played = [
+            Contender(way, "contenders.kbert_exports", WORKS, **settings, folder=str(folder / way))
+            for way in ways()
+        ]
+        for name, files in (("ONNX Runtime", "onnx"), ("ONNX Runtime int8", "onnx int8")):
+            module, python = "peers.onnxruntime_tasks", arguments.peer_python
+            one = Contender(name, module, WORKS, python, **settings, folder=str(folder / files))
+            played.append(one)
+        play(played, [{"work": work, "repeats": 1} for work in WORKS], arguments.rounds)
+    tables = {"rows": [row for work in WORKS for row in rows(work, played, len(given[work]))]}
+    facts = {key: getattr(arguments, key) for key in ("rounds", "singles", "batches")}
+    write(arguments.output, tables, played, facts)
+
+
+def rows(work: str, played: list[Contender], count: int) -> list[dict[str, Any]]:
+    """Milliseconds a text of each contender, and how many times those of ONNX Runtime they are."""
+    run = {one.name: one for one in played if one.median(work)}
+    peer = run["ONNX Runtime"]
+    found = []
+    for name, one in run.items():
+        same = [a == b for a, b in zip(one.facts[work], peer.facts[work], strict=True)]
+        of_precision = run["ONNX Runtime int8" if name.endswith("int8") else "ONNX Runtime"]
+        found.append(
+            {
+                "work": work,
+                "contender": name,
+                "ms_a_text": round((one.median(work) or 0.0) / count, 2),
+                "times_onnx_runtime": ratio(one, of_precision, work),
+                "same_answers": round(sum(same) / len(same), 3),
+            }
+        )
+    return found
+
+
+if __name__ == "__main__":
+    main()
