@@ -6,32 +6,20 @@ little, so that nearly all of their time would go into tracing. (Exports are gra
 
 import logging
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-import tensorflow as tf
 
 from kbert.training.run import train
+from tests.training.eager_steps import eager_functions
 from tests.training.tiny_runs import Tiny
 from tests.training.tiny_translations import TinyPairs
-
-
-@contextmanager
-def eagerly(wanted: bool = True) -> Iterator[None]:
-    """Lets `tf.function` run its function eagerly; what `tf.data` maps is traced as ever."""
-    before = tf.config.functions_run_eagerly()
-    tf.config.run_functions_eagerly(wanted)
-    try:
-        yield
-    finally:
-        tf.config.run_functions_eagerly(before)
 
 
 @pytest.fixture(scope="module", autouse=True)
 def no_graphs() -> Iterator[None]:
     """Of all tests of this folder. Fixtures of the session are made before it."""
-    with eagerly():
+    with eager_functions():
         yield
 
 
@@ -47,7 +35,7 @@ def level_of_log_lines() -> Iterator[None]:
 @pytest.fixture
 def graphs() -> Iterator[None]:
     """Lets the functions of one test be graphs all the same."""
-    with eagerly(False):
+    with eager_functions(False):
         yield
 
 
@@ -60,7 +48,7 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Tiny:
 def finished_run(tiny: Tiny, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A classifier, trained for two epochs with seed 1. Tests must not write into it."""
     output = tmp_path_factory.mktemp("runs") / "finished"
-    with eagerly():
+    with eager_functions():
         return train(tiny.config(output, test=tiny.texts["test"]))
 
 
@@ -73,5 +61,5 @@ def tiny_pairs(tmp_path_factory: pytest.TempPathFactory) -> TinyPairs:
 def finished_translation(tiny_pairs: TinyPairs, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A translator, trained for two epochs with seed 1. Tests must not write into it."""
     output = tmp_path_factory.mktemp("translations") / "finished"
-    with eagerly():
+    with eager_functions():
         return train(tiny_pairs.config(output, target_language="de", nbest=2))

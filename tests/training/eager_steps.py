@@ -21,14 +21,16 @@ def eager_steps() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def eager_functions() -> Iterator[None]:
+def eager_functions(wanted: bool = True) -> Iterator[None]:
     """Within it a `tf.function` runs as it is written: a model that answers once needs no graph.
+
+    If it is not `wanted`, it is traced, also where it would run as it is written.
 
     What `tf.data` maps, and what is exported, is traced as ever. Not for a search of many words,
     whose loop has hundreds of small steps.
     """
     before = tf.config.functions_run_eagerly()
-    tf.config.run_functions_eagerly(True)
+    tf.config.run_functions_eagerly(wanted)
     try:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "Even though the `tf.config.experimental_run_func")

@@ -14,15 +14,15 @@ from kbert.cli.main import app
 from kbert.tasks.captioning import attention_maps
 from kbert.tasks.captioning.attention_maps import WordMaps
 from kbert.training.runs import load_model as loading
-from tests.cli.conftest import eagerly
 from tests.small_captioner import shapes, small_captioner
+from tests.training.eager_steps import eager_functions
 
 
 @pytest.fixture(scope="module")
 def model():
     """One for all tests: each graph of a captioner takes seconds to make."""
     made = small_captioner(beam_size=1)
-    with eagerly(False):
+    with eager_functions(False):
         made.predict(shapes()[0][:1])
     return made
 
@@ -30,7 +30,7 @@ def model():
 @pytest.fixture(scope="module")
 def live(model):
     made = live_answering(model)
-    with eagerly(False):
+    with eager_functions(False):
         made.answer([b""])
     return made
 
