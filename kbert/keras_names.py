@@ -124,17 +124,22 @@ def _stand_in(module: str, name: str) -> type:
 
 
 class _KerasFinder:
-    """Finds Keras where the others do, once, and registers the names when it has been loaded."""
+    """Finds Keras where the others do, and registers the names when it is loaded."""
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
         if name != "keras":
             return None
+        # TensorFlow looks for Keras without loading it: then it must be found here once more.
         sys.meta_path.remove(self)
-        spec = importlib.util.find_spec(name)
+        try:
+            spec = importlib.util.find_spec(name)
+        finally:
+            sys.meta_path.insert(0, self)
         if spec is not None and spec.loader is not None:
             load = spec.loader.exec_module
 
             def exec_module(module: Any) -> None:
+                sys.meta_path.remove(self)
                 hidden: dict[str, Any] = dict.fromkeys(_HIDDEN)
                 sys.modules.update(hidden)  # None: not to be imported
                 try:
