@@ -72,7 +72,7 @@ def run(line: str) -> str:
 
 
 def test_the_commands_in_their_order(folder, served):
-    (block,) = blocks("On the command line")
+    block, request = blocks("On the command line")
     first, *lines = block.replace("\\\n", "").splitlines()
     (name, value) = shlex.split(first, comments=True)[0].split("=")
     lines = [line.replace(f"${name}", value) for line in lines]
@@ -84,11 +84,12 @@ def test_the_commands_in_their_order(folder, served):
     assert json.loads(verbs["export"])["export"] == "exports/topics/1"
     assert json.loads(verbs["check"])["ok"]
     assert json.loads(verbs["serve"])["models"] == ["topics"]
+    assert request.startswith("curl ") and "/models/topics:predict" in request
     assert json.loads(verbs["info"])["kind"] == "export"
     assert (folder / "topics-hf" / "model.safetensors").is_file()
     texts = [text for line, text in written.items() if line.split()[1] == "predict"]
     assert json.loads(texts[0])["label"] == "delivery"
-    assert "all-MiniLM-L6-v2" in texts[1] and "{" not in texts[1]
+    assert "\n  1. Apache-2.0 " in texts[1] and "{" not in texts[1]
     answers = (folder / "runs" / "answers.jsonl").read_text().splitlines()
     assert len(answers) == 90 and all(json.loads(row)["label"] in TOPICS for row in answers)
 
