@@ -26,6 +26,12 @@ from kbert.data.questions.squad import read_squad
 from kbert.serving.export.export import export
 
 MODELS = {"class": "minilm-sentiment", "answer": "minilm-squad", "entities": "minilm-ner"}
+WAYS: dict[str, dict[str, Any]] = {  # contender -> arguments of `export`
+    "kbert": {},
+    "kbert frozen": {"frozen": True},
+    "kbert int8": {"precision": "int8"},
+    "kbert frozen int8": {"precision": "int8", "frozen": True},
+}
 WORKS = (*MODELS, "classes of batches")
 WORDS = range(130, 171)  # of a paragraph
 BATCH = 32
@@ -48,22 +54,12 @@ def write_models(folder: Path) -> None:
     """Writes each model as SavedModels and as files of ONNX Runtime."""
     for work, name in MODELS.items():
         model = kbert.load(name)
-        for way, options in ways().items():
+        for way, options in WAYS.items():
             export(model, folder / way, work, **options)
         for onnx in ("onnx", "onnx int8"):
             kbert.export_onnx(model, folder / onnx, work)
         file = folder / "onnx int8" / work / "model.onnx"
         quantize_dynamic(str(folder / "onnx" / work / "model.onnx"), str(file), per_channel=True)
-
-
-def ways() -> dict[str, dict[str, Any]]:
-    """The exports of kbert: contender -> arguments of `export`."""
-    return {
-        "kbert": {},
-        "kbert frozen": {"frozen": True},
-        "kbert int8": {"precision": "int8"},
-        "kbert frozen int8": {"precision": "int8", "frozen": True},
-    }
 
 
 def main() -> None:
@@ -81,7 +77,7 @@ def main() -> None:
         settings = {"data": str(folder / "texts.json"), "batch": BATCH}
         played = [
             Contender(way, "contenders.kbert_exports", WORKS, **settings, folder=str(folder / way))
-            for way in ways()
+            for way in WAYS
         ]
         for name, files in (("ONNX Runtime", "onnx"), ("ONNX Runtime int8", "onnx int8")):
             module, python = "peers.onnxruntime_tasks", arguments.peer_python

@@ -15,6 +15,19 @@ def is_decayed(variable: Any) -> bool:
     return variable.path.split("/")[-1] not in NOT_DECAYED
 
 
+class StepNumbers(NamedTuple):
+    """Numbers of a step that all variables of a precision share."""
+
+    rate: Any
+    beta_1_power: Any
+    beta_2_power: Any
+    beta_1: Any
+    beta_2: Any
+    correction: Any  # sqrt(1 - b2^t)
+    epsilon: Any
+    decay: Any
+
+
 @keras.saving.register_keras_serializable("kbert")
 class AdamW(keras.optimizers.Optimizer):
     """Adam with bias correction and decoupled weight decay.
@@ -146,7 +159,7 @@ class AdamW(keras.optimizers.Optimizer):
 
     def _numbers_of(
         self, dtype: str, rate: Any, beta_1_power: Any, beta_2_power: Any
-    ) -> "StepNumbers":
+    ) -> StepNumbers:
         rate = ops.cast(rate, dtype)
         beta_2_power = ops.cast(beta_2_power, dtype)
         correction = ops.sqrt(1 - beta_2_power)
@@ -164,19 +177,6 @@ class AdamW(keras.optimizers.Optimizer):
     def get_config(self) -> dict[str, Any]:
         numbers = {"beta_1": self.beta_1, "beta_2": self.beta_2, "epsilon": self.epsilon}
         return {**super().get_config(), "weight_decay": self.decay, **numbers}
-
-
-class StepNumbers(NamedTuple):
-    """Numbers of a step that all variables of a precision share."""
-
-    rate: Any
-    beta_1_power: Any
-    beta_2_power: Any
-    beta_1: Any
-    beta_2: Any
-    correction: Any  # sqrt(1 - b2^t)
-    epsilon: Any
-    decay: Any
 
 
 def dense_where_fixed(gradient: Any) -> Any:
