@@ -21,6 +21,7 @@ from kbert.data.entities.tagged_sentences import read_conll
 from kbert.data.questions.squad import read_squad
 from kbert.data.samples import sample_path
 from kbert.data.translation.parallel_text import read_parallel_tsv
+from kbert.extras import install_extra
 from kbert.serving.export.export import export
 from kbert.tasks.load import load
 from kbert.tasks.ner.task import measure_entities
@@ -246,8 +247,9 @@ def ask_questions(console: Console) -> dict[str, Any]:
         show_answer(tuple(row), {**answer, "nbest": answer["nbest"][:3]}, console)
     try:
         metrics, _ = measure_answers(model, examples)
-    except ImportError as error:
-        console.print(f"Not measured. {error}", markup=False)
+    except ImportError:
+        needs = f"Exact match and F1 need SQuAD's official evaluation: {install_extra('squad')}."
+        console.print(needs, markup=False)
         return {}
     console.print(
         f"All {len(examples)} sample questions: exact match {metrics['exact_match']:.0f} %, F1 "

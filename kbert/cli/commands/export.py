@@ -5,10 +5,10 @@ import re
 from pathlib import Path
 from typing import Annotated, Any
 
-from typer import Argument, Exit, Option, echo
+from typer import Argument, Exit, Option
 
 from kbert.cli.actions.portable_formats import SAVED_MODEL, check_portable
-from kbert.cli.commands.verb import FAILURE, reported, write_result
+from kbert.cli.commands.verb import FAILURE, reported, write_report, write_result
 from kbert.data.tables.table import nearest
 from kbert.serving.format.version_folders import PRECISIONS
 from kbert.training.runs.run_directory import tell_stage
@@ -258,7 +258,8 @@ def check(
 
     Its files are read, its warm-up and golden requests are run in Python and, where
     gcc is there, by TensorFlow's C++ loader, and the answers are compared.
-    The result on stdout is JSON, the list on stderr is for people.
+    The list on stderr is for people; where stdout is not a terminal
+    the result is JSON there.
     The exit code is 1 if something is wrong.
 
     Examples:
@@ -278,9 +279,8 @@ def check(
 
     tell_stage("checking: the requests of the export are run")
     report = check_export(export, server, run)
-    write_result(report.as_json(strict))
     passed = report.passed(strict)
-    for line in (*report.lines(), f"{export}: {'passed' if passed else 'FAILED'}"):
-        echo(line, err=True)
+    lines = (*report.lines(), f"{export}: {'passed' if passed else 'FAILED'}")
+    write_report(lines, report.as_json(strict))
     if not passed:
         raise Exit(FAILURE)

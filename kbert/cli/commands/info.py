@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from typer import Argument, Exit, echo
 
-from kbert.cli.commands.verb import FAILURE, reported, write_result
+from kbert.cli.commands.verb import FAILURE, reported, write_report, write_result
 
 
 @reported
@@ -50,8 +50,9 @@ def doctor() -> None:
 
     Versions, extras, devices, the processor's instructions, free memory
     and disk; then a model that comes with kbert answers a question,
-    within about ten seconds. Nothing is downloaded. The result on stdout
-    is JSON, for bug reports; exit code 1 means that something is broken.
+    within about ten seconds. Nothing is downloaded. Where stdout is not a
+    terminal the result is JSON there too, for bug reports; exit code 1
+    means that something is broken.
 
     Example:
 
@@ -61,8 +62,7 @@ def doctor() -> None:
     from kbert.cli.actions.doctor import diagnosis, shown
 
     report = diagnosis()
-    echo("\n".join(shown(report)), err=True)
-    write_result(report)
+    write_report(shown(report), report)
     if not report["ok"]:
         raise Exit(FAILURE)
 

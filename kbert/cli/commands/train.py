@@ -192,7 +192,8 @@ def run_and_tell(config: StoredConfig, keys: Sequence[str]) -> None:
     tell_stage("loading TensorFlow")
 
     run = load_run(train_run(config))
-    shown = {key: run.metrics[key] for key in keys if key in run.metrics}
+    # Of runs without held-out parts some are None or {}.
+    shown = {key: value for key in keys if (value := run.metrics.get(key)) or value == 0}
     verb.write_result({"run": str(run.directory), "model": str(run.model_directory), **shown})
 
 

@@ -9,7 +9,7 @@ import os
 import re
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Annotated, Any, Optional, TypeVar
 
@@ -86,6 +86,13 @@ def write_result(value: Any) -> None:
     text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
     # A JSON string has no raw line break, so each match is a list.
     echo(_NUMBERS.sub(lambda found: f"[{' '.join(found[1].split())}]", text))
+
+
+def write_report(lines: Iterable[str], value: Any) -> None:
+    """Writes a report for people to stderr, and to stdout as JSON, unless people read that too."""
+    echo("\n".join(lines), err=True)
+    if not sys.stdout.isatty():
+        write_result(value)
 
 
 def write_line(value: Any) -> None:

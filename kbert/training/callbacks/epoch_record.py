@@ -238,7 +238,7 @@ def _epoch_line(record: dict[str, Any], epochs: int, kept: bool) -> str:
     # Training has a loss too; the other metrics are those of validation alone.
     names = {"loss": "validation loss"}
     parts += [f"{names.get(name, name)} {value:.4f}" for name, value in measured.items()]
-    mark = " *" if kept and measured else ""
+    mark = ", kept" if kept and measured else ""
     return (
         f"epoch {record['epoch']}/{epochs}: {', '.join(parts)}  ({record['seconds']:.1f} s, "
         f"{record['tokens_per_second']:,.0f} tokens/s){mark}"

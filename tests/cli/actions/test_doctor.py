@@ -11,11 +11,13 @@ from kbert.checkpoints.pretrained import PRETRAINED
 from kbert.cli.actions import doctor
 from kbert.cli.main import app
 
+EXTRAS = {"beam": ["apache-beam"], "bpe": [], "test": ["pytest"]}
+
 
 @pytest.fixture(autouse=True)
 def as_before(monkeypatch):
     """The package as it is required by setup.cfg is not what these tests are about."""
-    monkeypatch.setattr(doctor, "packages", lambda: ({"numpy": "2"}, {"beam": ["apache-beam"]}, []))
+    monkeypatch.setattr(doctor, "packages", lambda: ({"numpy": "2"}, dict(EXTRAS), []))
     monkeypatch.setitem(os.environ, "HF_HUB_OFFLINE", os.environ.get("HF_HUB_OFFLINE", "0"))
 
 
@@ -29,8 +31,9 @@ def test_a_whole_installation(minilm_directory):
     assert result.exit_code == 0 and found["ok"] and found["problems"] == []
     assert (found["self_test"]["model"], found["self_test"]["answer"]) == ("minilm-squad", "Ann")
     assert found["devices"][0]["type"] == "CPU"
-    assert found["extras"] == {"beam": {"lacks": ["apache-beam"]}}
-    assert "not installed: beam" in result.stderr and "kbert works." in result.stderr
+    assert found["extras"] == {name: {"lacks": lacking} for name, lacking in EXTRAS.items()}
+    assert "extras: bpe\nnot installed: beam; pip" in result.stderr  # and no tools of developers
+    assert "kbert works." in result.stderr
 
 
 def test_without_the_encoder_it_says_what_to_do(monkeypatch):

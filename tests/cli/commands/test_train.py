@@ -33,7 +33,7 @@ def test_a_run_from_file_and_options(tiny, tmp_path):
         f"loading the encoder {tiny.encoder}",
         "tokenizing",
         "compiling the first step",
-        "measuring the weights that stay",
+        "writing and measuring the weights that stay",
     ]
     assert " ..." not in (output / "log.txt").read_text()
     again = invoke("--config", file, "--output", output)
@@ -49,6 +49,15 @@ def test_the_best_point_of_a_grid_has_values(finished_run, tiny, tmp_path, monke
     file.write_text(yaml.safe_dump(tiny.values(tmp_path / "new", grid=True)))
     result = invoke("--config", file)
     assert result.exit_code == 0 and best.items() <= json.loads(result.stdout).items()
+
+
+def test_without_held_out_texts_there_are_no_metrics(finished_run, tiny, tmp_path, monkeypatch):
+    run = shutil.copytree(finished_run, tmp_path / "run")
+    write_json({**load_run(run).metrics, "monitor": None, "final": {}}, run / "metrics.json")
+    monkeypatch.setattr("kbert.training.run.train", lambda config: run)
+    file = tmp_path / "run.yaml"
+    file.write_text(yaml.safe_dump(tiny.values(tmp_path / "new", validation=None)))
+    assert set(json.loads(invoke("--config", file).stdout)) == {"run", "model", "kept_epoch"}
 
 
 def test_bad_input_is_told_without_a_traceback(tiny, tmp_path):

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from kbert.cli.commands.verb import write_line, write_result
+from kbert.cli.commands.verb import write_line, write_report, write_result
 
 
 def test_results_and_lines(capsys):
@@ -19,6 +19,15 @@ def test_lists_of_numbers_are_lines(capsys):
     text = capsys.readouterr().out
     assert json.loads(text) == value
     assert text.splitlines()[1:5] == ['  "a": [', "    [1, 0.0025],", "    [-3, null]", "  ],"]
+
+
+def test_a_report_is_json_where_no_terminal_shows_its_lines(capsys, monkeypatch):
+    write_report(["memory: 3 GiB", "kbert works."], {"memory": 3})
+    lines = "memory: 3 GiB\nkbert works.\n"
+    assert capsys.readouterr() == ('{\n  "memory": 3\n}\n', lines)
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    write_report(["memory: 3 GiB", "kbert works."], {"memory": 3})
+    assert capsys.readouterr() == ("", lines)
 
 
 def test_nan_is_no_json():

@@ -58,8 +58,9 @@ def test_the_best_epoch_is_kept(tiny, tmp_path, capsys):
     assert kept(tmp_path) == {"epoch-2": "2"}
     assert [epoch["validation"] for epoch in record.epochs][1] == {"accuracy": 0.7}
     lines = capsys.readouterr().err.splitlines()
-    assert lines[1].startswith("epoch 2/4: loss 1.0000, accuracy 0.7000") and lines[1].endswith("*")
-    assert not lines[2].endswith("*")
+    assert lines[1].startswith("epoch 2/4: loss 1.0000, accuracy 0.7000")
+    assert lines[1].endswith(", kept")
+    assert not lines[2].endswith(", kept")
 
 
 def test_the_last_epoch_is_kept_on_wish(tiny, tmp_path):

@@ -102,6 +102,8 @@ def test_choices_without_validation(choices_run):
     run = load_run(choices_run)
     assert run.metrics["monitor"] is None and run.metrics["final"] == {}
     assert run.metrics["kept_epoch"] == 1
+    said = (run.directory / "log.txt").read_text()
+    assert "not measured: there is neither a `validation` nor a `test` file" in said
     check_run("fine-tuning, multiple choice", run.directory, ("metrics.json", "report.json"))
     assert len(load(run.model_directory).answers((["the"], [["good", "bad"]]))[0]["scores"]) == 2
 
