@@ -14,7 +14,7 @@ from kbert.data.batches.mixtures import Columns
 from kbert.data.batches.windowed_examples import WindowedExamples
 from kbert.pipelines.text_inputs import as_column, read_columns
 from kbert.pipelines.window_batching import WindowBatching
-from kbert.text.graph_functions import map_in_chunks, places_in_chunks
+from kbert.text.graph_functions import map_in_chunks, places_in_chunks, row_ids
 from kbert.text.sequences.entities import Entities, best_path, find_entities, tag_rules
 from kbert.text.sequences.packing import Windows, WindowTokens
 from kbert.text.sequences.spans import SpanText, cut_spans
@@ -132,11 +132,9 @@ class TokenTagging(WindowBatching):
 
         def read(logits: Any, tokens: WindowTokens, windows: Windows) -> Sequence[tf.Tensor]:
             place = tf.gather(starts, windows.row)[:, tf.newaxis] + tokens.position
-            owned = tokens.owned
-            return (
-                tf.boolean_mask(place, owned)[:, tf.newaxis],
-                tf.boolean_mask(tf.cast(tf.nn.softmax(logits, axis=-1), tf.float32), owned),
-            )
+            owned = tf.where(tokens.owned)
+            probabilities = tf.cast(tf.nn.softmax(logits, axis=-1), tf.float32)
+            return tf.gather_nd(place, owned)[:, tf.newaxis], tf.gather_nd(probabilities, owned)
 
         outputs = [
             tf.TensorSpec((None, 1), tf.int32),
@@ -160,7 +158,7 @@ class TokenTagging(WindowBatching):
         C), and `bias`, float32 (C,), is added to their logarithms.
         """
         starts = tf.cast(offsets.token_ids.row_starts(), tf.int32)
-        row = units.first.value_rowids()
+        row = row_ids(units.first.row_splits, units.first.values)
         first = units.first.with_values(
             tf.gather(probabilities, tf.gather(starts, row) + units.first.values)
         )
@@ -170,7 +168,7 @@ class TokenTagging(WindowBatching):
 
         def tokens(words: tf.RaggedTensor, ends: tf.RaggedTensor) -> tf.Tensor:
             places = tf.cast(ends.row_starts(), tf.int32)
-            flat = tf.gather(places, words.value_rowids()) + words.values
+            flat = tf.gather(places, row_ids(words.row_splits, words.values)) + words.values
             return words.with_values(tf.gather(ends.values, flat)).to_tensor(0)
 
         texts = cut_spans(
@@ -196,19 +194,22 @@ class TokenTagging(WindowBatching):
             rules = tag_rules(self.model.tag_names)
             path = best_path(tf.math.log(dense + _SMALLEST) + bias, some, rules)
             found = find_entities(path, dense, some, self.model.tag_names)
-            words = tf.boolean_mask(path, tf.sequence_mask(some, tf.shape(path)[1]))
+            words = tf.gather_nd(path, tf.where(tf.sequence_mask(some, tf.shape(path)[1])))
             return words, found.first.row_lengths(), *(column.values for column in found)
 
         types = (tf.int32, tf.int64, tf.int32, tf.int32, tf.int32, tf.float32)
         outputs = [tf.TensorSpec((None,), dtype) for dtype in types]
         sizes = tf.maximum(lengths, 1)
-        words, counts, *columns = map_in_chunks(decode, sizes, _CHUNK_WORDS, outputs)
+        words, counts, *columns = map_in_chunks(decode, sizes, _CHUNK_WORDS, outputs, twice=True)
         places = places_in_chunks(sizes)
 
-        def in_order(values: tf.Tensor, row_lengths: tf.Tensor) -> tf.RaggedTensor:
-            return tf.gather(tf.RaggedTensor.from_row_lengths(values, row_lengths), places)
+        def in_order(columns: Sequence[tf.Tensor], counts: tf.Tensor) -> list[tf.RaggedTensor]:
+            splits = tf.pad(tf.cumsum(counts), [[1, 0]])
+            each = tf.RaggedTensor.from_row_splits(tf.range(splits[-1]), splits, validate=False)
+            rows = tf.gather(each, places)
+            return [rows.with_values(tf.gather(column, rows.values)) for column in columns]
 
         # The lengths of the rows in the order of the chunks.
         by_chunk = tf.gather(lengths, tf.math.invert_permutation(places))
-        path = in_order(words, tf.cast(by_chunk, tf.int64))
-        return path, Entities(*(in_order(column, counts) for column in columns))
+        (path,) = in_order([words], tf.cast(by_chunk, tf.int64))
+        return path, Entities(*in_order(columns, counts))

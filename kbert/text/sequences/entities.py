@@ -125,19 +125,21 @@ def find_entities(
     continues = tf.gather(tf.constant([p in ("I", "E") for p, _ in split]), path) & real
     begins = inside & ~continues
     ends = inside & ~tf.pad(continues[:, 1:], [[0, 0], [0, 1]])
-    place = tf.broadcast_to(tf.range(tf.shape(path)[1]), tf.shape(path))
-    first, last = (tf.ragged.boolean_mask(place, side) for side in (begins, ends))
+    from_cells, to_cells = (tf.where(side) for side in (begins, ends))  # (entities, 2)
     kinds = tf.constant([types.index(kind) if p != "O" else 0 for p, kind in split], tf.int32)
-    kind = tf.ragged.boolean_mask(tf.gather(kinds, path), begins)
     chosen = tf.where(inside, tf.gather(probabilities, path, batch_dims=2), 0.0)
     # In float64: a difference of sums over a whole text.
     sums = tf.pad(tf.cumsum(tf.cast(chosen, tf.float64), axis=1), [[0, 0], [1, 0]])
-    row = tf.cast(first.value_rowids(), tf.int32)
-    above = tf.gather_nd(sums, tf.stack([row, last.values + 1], axis=1))
-    below = tf.gather_nd(sums, tf.stack([row, first.values], axis=1))
-    words = tf.cast(last.values - first.values + 1, tf.float64)
-    score = first.with_values(tf.cast((above - below) / words, tf.float32))
-    return Entities(kind, first, last, score)
+    first, last = from_cells[:, 1], to_cells[:, 1]
+    above, below = tf.gather_nd(sums, to_cells + [0, 1]), tf.gather_nd(sums, from_cells)
+    score = (above - below) / tf.cast(last - first + 1, tf.float64)
+    columns = (
+        tf.gather(kinds, tf.gather_nd(path, from_cells)),
+        *(tf.cast(first, tf.int32), tf.cast(last, tf.int32), tf.cast(score, tf.float32)),
+    )
+    counts = tf.reduce_sum(tf.cast(begins, tf.int64), axis=1)
+    splits = tf.pad(tf.cumsum(counts), [[1, 0]])
+    return Entities(*(tf.RaggedTensor.from_row_splits(c, splits, validate=False) for c in columns))
 
 
 class _Blocks(NamedTuple):

@@ -11,6 +11,7 @@ from kbert.text.tokenizer import TokenOffsets
 
 # The score of an absent span: far below every sum of two logits, yet finite.
 NO_SPAN = -1e9
+_COPIED_BYTES = 1 << 20
 
 
 class WindowSpans(NamedTuple):
@@ -142,16 +143,24 @@ def cut_spans(
 def _cut(text: tf.Tensor, start: tf.Tensor, end: tf.Tensor) -> tf.Tensor:
     """Cuts bytes (B, n) from texts (B,).
 
-    Span by span: all at once would copy each text as often as it has spans.
+    All at once, each text is copied as often as it has spans; long ones are cut span by span.
     """
-    shape, count = start.shape, tf.shape(start)[1]
-    # One more span, of length 0, so that there is something to stack.
-    columns = [tf.transpose(tf.pad(place, [[0, 0], [0, 1]])) for place in (start, end - start)]
-    cuts = tf.map_fn(
-        lambda span: tf.strings.substr(text, *span),
-        tuple(columns),
-        fn_output_signature=tf.TensorSpec((None,), tf.string),
-    )
-    cuts = tf.transpose(cuts)[:, :count]
-    cuts.set_shape(shape)
+    count = tf.shape(start)[1]
+
+    def at_once() -> tf.Tensor:
+        return tf.strings.substr(text[:, tf.newaxis], start, end - start)
+
+    def by_span() -> tf.Tensor:
+        # One more span, of length 0, so that there is something to stack.
+        columns = [tf.transpose(tf.pad(place, [[0, 0], [0, 1]])) for place in (start, end - start)]
+        cuts = tf.map_fn(
+            lambda span: tf.strings.substr(text, *span),
+            tuple(columns),
+            fn_output_signature=tf.TensorSpec((None,), tf.string),
+        )
+        return tf.transpose(cuts)[:, :count]
+
+    copied = tf.cast(count, tf.int64) * tf.cast(tf.reduce_sum(tf.strings.length(text)), tf.int64)
+    cuts = tf.cond(copied <= _COPIED_BYTES, at_once, by_span)
+    cuts.set_shape(start.shape)
     return cuts

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
+from kbert.text.graph_functions import kept_values
 from kbert.text.tokenizer import TokenOffsets
 from kbert.text.vocabulary import Vocabulary
 from kbert.text.wordpiece.normalization import PUNCTUATION, code_points
@@ -53,7 +54,7 @@ def spaced_words(text: tf.Tensor, offsets: TokenOffsets) -> tuple[Units, tf.Ragg
     begins = _first_of_row(offsets) | (word != tf.roll(word, 1, axis=0))
     tokens = offsets.token_ids
     words = tokens.with_values(tf.cast(word, tf.int32))
-    return _units(offsets, begins), tf.ragged.boolean_mask(words, tokens.with_values(begins))
+    return _units(offsets, begins), kept_values(words, begins)
 
 
 def text_words(offsets: TokenOffsets, vocabulary: Vocabulary) -> Units:
@@ -98,14 +99,16 @@ def text_words(offsets: TokenOffsets, vocabulary: Vocabulary) -> Units:
 
 def _units(offsets: TokenOffsets, begins: tf.Tensor) -> Units:
     """Makes words from the tokens (flat, bool) that begin one."""
-    tokens = offsets.token_ids
-    place = tf.cast(tf.ragged.range(tokens.row_lengths()), tf.int32)
+    place = offsets.token_ids.with_values(_places(offsets))
     ends = tf.roll(begins, -1, axis=0)  # the token after the last is the first, which begins one
-    first = tf.ragged.boolean_mask(place, tokens.with_values(begins))
-    return Units(first, tf.ragged.boolean_mask(place, tokens.with_values(ends)))
+    return Units(kept_values(place, begins), kept_values(place, ends))
 
 
 def _first_of_row(offsets: TokenOffsets) -> tf.Tensor:
-    row = offsets.token_ids.value_rowids()
-    place = tf.range(tf.size(row))
-    return tf.equal(place, 0) | (row != tf.roll(row, 1, axis=0))
+    return tf.equal(_places(offsets), 0)
+
+
+def _places(offsets: TokenOffsets) -> tf.Tensor:
+    """Returns the place of each token in its row, flat."""
+    lengths = tf.cast(offsets.token_ids.row_lengths(), tf.int32)
+    return tf.ragged.range(lengths).values

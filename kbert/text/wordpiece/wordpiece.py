@@ -10,7 +10,7 @@ import tensorflow as tf
 import tensorflow_text as tf_text
 
 from kbert.architectures import loaded
-from kbert.text.graph_functions import checked_text
+from kbert.text.graph_functions import checked_text, row_ids
 from kbert.text.tokenizer import TokenOffsets
 from kbert.text.vocabulary import Vocabulary
 from kbert.text.wordpiece.code_point_table import SPECIAL_FILLER, build_table, special_markers
@@ -149,15 +149,28 @@ class WordPiece:
         """
         text = checked_text(text)
         is_simple = self._is_simple(text)
+
+        # In a simple row every character is one byte and keeps its offset.
+        def as_matched() -> list[tf.Tensor]:
+            token_ids, start, end = self._matcher.tokenize_with_offsets(self._fold(text))
+            places = [tf.cast(one.values, tf.int32) for one in (start, end)]
+            return [token_ids.values, token_ids.row_splits, *places, *places]
+
+        values, row_splits, *places = tf.cond(
+            tf.reduce_all(is_simple), as_matched, lambda: self._normalized_offsets(text, is_simple)
+        )
+        token_ids = tf.RaggedTensor.from_row_splits(values, row_splits, validate=False)
+        return TokenOffsets(token_ids, *(token_ids.with_values(one) for one in places))
+
+    def _normalized_offsets(self, text: tf.Tensor, is_simple: tf.Tensor) -> list[tf.Tensor]:
+        """Returns ids, row splits and offsets where some texts are not simple."""
         rows = tf.where(~is_simple)
         decoded = self._decode(tf.gather_nd(text, rows))
         normalized = self._normalizer.normalize(decoded.points, decoded.row_splits)
         strings = tf.tensor_scatter_nd_update(self._fold(text), rows, normalized.strings)
         strings.set_shape(text.shape)
         token_ids, start, end = self._matcher.tokenize_with_offsets(strings)
-
-        # In a simple row every character is one byte and keeps its offset.
-        token_row = token_ids.value_rowids()
+        token_row = row_ids(token_ids.row_splits, token_ids.values)
         tokens = tf.where(~tf.gather(is_simple, token_row))
         normalized_row = tf.cumsum(tf.cast(~is_simple, tf.int64)) - 1
         places = original_offsets(
@@ -172,7 +185,7 @@ class WordPiece:
             tf.tensor_scatter_nd_update(tf.cast(old, tf.int32), tokens, tf.cast(new, tf.int32))
             for old, new in zip(same, places, strict=True)
         ]
-        return TokenOffsets(token_ids, *(token_ids.with_values(values) for values in merged))
+        return [token_ids.values, token_ids.row_splits, *merged]
 
     def tokens(self, text: str) -> list[str]:
         """Returns the tokens of `text`, a single str, in readable form."""

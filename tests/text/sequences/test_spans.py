@@ -2,6 +2,7 @@
 
 import math
 from typing import NamedTuple
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ import tensorflow as tf
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kbert.text.sequences import spans as cutting
 from kbert.text.sequences.spans import (
     NO_SPAN,
     RequestSpans,
@@ -228,7 +230,9 @@ def test_cuts_are_where_they_say(texts: list[str | bytes], data: st.DataObject) 
         for span in range(data.draw(st.integers(0, 3)) if tokens else 0):
             ends = sorted(data.draw(st.tuples(*[st.integers(0, int(tokens) - 1)] * 2)))
             (first[row, span], last[row, span]), filled[row, span] = ends, True
-    found = cut_spans(text, offsets, *map(tf.constant, (first, last, filled)))
+    copied = data.draw(st.sampled_from([-1, 1 << 20]), "the most bytes to copy")
+    with mock.patch.object(cutting, "_COPIED_BYTES", copied):
+        found = cut_spans(text, offsets, *map(tf.constant, (first, last, filled)))
     assert all(tuple(column.shape) == (len(raw), 3) for column in found)
     for row, whole in enumerate(raw):
         decoded = whole.decode("utf-8", "replace")
@@ -243,7 +247,9 @@ def test_cuts_are_where_they_say(texts: list[str | bytes], data: st.DataObject) 
                 assert (cut, start, end, start_byte, end_byte) == (b"", 0, 0, 0, 0)
 
 
-def test_no_spans_and_no_rows() -> None:
+@pytest.mark.parametrize("copied", [-1, 1 << 20])
+def test_no_spans_and_no_rows(copied: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cutting, "_COPIED_BYTES", copied)
     for rows in (["a film", ""], []):
         text = tf.constant(rows, tf.string, shape=(len(rows),))
         nothing = tf.zeros((len(rows), 0), tf.int32)
