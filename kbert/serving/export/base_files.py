@@ -116,11 +116,12 @@ def _tensor(tensor: Mapping[str, Any]) -> str:
 def _sizes(metadata: Mapping[str, Any]) -> list[str]:
     weights = metadata["weights"]
     kinds = ", ".join(f"{count:,} {dtype}" for dtype, count in weights["dtypes"].items())
+    frozen = " and its encoder's other weights" if metadata.get("frozen") else ""
     return [
         "## Size and precision",
         "",
         f"- {weights['parameters']:,} numbers as weights ({kinds or 'none'}), "
-        f"{weights['bytes']:,} bytes; the graph, with its vocabulary, has "
+        f"{weights['bytes']:,} bytes; the graph, with its vocabulary{frozen}, has "
         f"{metadata['graph_bytes']:,} bytes.",
         f"- It computes in {metadata['compute_dtype']}."
         + (

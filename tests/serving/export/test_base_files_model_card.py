@@ -34,11 +34,16 @@ def test_what_it_says():
     assert "An EntityRecognizer of kbert 0.1.0: it finds names" in card
     assert "| `serving_default` | `text` string (B) | `entity` string (B, any) |" in card
     assert "1,234 numbers as weights (1,234 float32), 4,936 bytes" in card
-    assert "1,500,000 bytes" in card and "It computes in float32." in card
+    assert "its vocabulary, has 1,500,000 bytes" in card and "It computes in float32." in card
     assert "Serving 2.16; TensorFlow promises it from 2.20 on" in card
     assert "windows of at most 128 tokens" in card and "Its 2 labels: `O`, `B-PER`." in card
     assert "joins those that meet to batches of 16 rows" in card
     assert "is not known to the program that exported it" in card
+
+
+def test_the_weights_of_a_frozen_encoder_are_in_the_graph():
+    card = model_card({**METADATA, "frozen": True}, None)
+    assert "its vocabulary and its encoder's other weights, has 1,500,000 bytes" in card
 
 
 def test_what_is_known_of_the_training():
