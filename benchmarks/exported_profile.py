@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import tensorflow as tf
-import tensorflow_text  # noqa: F401, its operations are in the exports
 from side_by_side.results import parser, write
 
 import kbert

@@ -70,7 +70,7 @@ def check_run(name: str, folder: Path, looked_into: Iterable[str]) -> None:
 
 
 def log_shapes(text: str) -> list[str]:
-    """The lines of a log.txt, each kind once: without warnings, numbers, paths and best marks."""
+    """The lines of a log.txt, each kind once: without warnings, numbers, paths and "kept"."""
     lines = [re.sub(r"^\S+Z  ", "TIME  ", line) for line in text.splitlines()]
     lines = [re.sub(r"(?<!\w)/[^\s,):]+", "PATH", line.removesuffix(", kept")) for line in lines]
     lines = [re.sub(r"(?<!\w)-?\d(?:[\d.,e+-]*\d)?", "N", line) for line in lines]

@@ -52,7 +52,7 @@ def test_rows_and_kept_values_are_those_of_ragged_tensors(rows):
         tf.constant(sum(rows, []), tf.bool), tf.constant([len(row) for row in rows], tf.int64)
     )
     numbers = ragged.with_values(tf.range(sum(map(len, rows))))
-    assert row_ids(ragged.row_splits, ragged.values).numpy().tolist() == [
+    assert row_ids(ragged).numpy().tolist() == [
         row for row, values in enumerate(rows) for _ in values
     ]
     begins = [sum(map(len, rows[:row])) for row in range(len(rows))]

@@ -193,7 +193,7 @@ def run_and_tell(config: StoredConfig, keys: Sequence[str]) -> None:
 
     run = load_run(train_run(config))
     # Of runs without held-out parts some are None or {}.
-    shown = {key: value for key in keys if (value := run.metrics.get(key)) or value == 0}
+    shown = {key: run.metrics[key] for key in keys if run.metrics.get(key) not in (None, {})}
     verb.write_result({"run": str(run.directory), "model": str(run.model_directory), **shown})
 
 

@@ -158,7 +158,7 @@ class TokenTagging(WindowBatching):
         C), and `bias`, float32 (C,), is added to their logarithms.
         """
         starts = tf.cast(offsets.token_ids.row_starts(), tf.int32)
-        row = row_ids(units.first.row_splits, units.first.values)
+        row = row_ids(units.first)
         first = units.first.with_values(
             tf.gather(probabilities, tf.gather(starts, row) + units.first.values)
         )
@@ -168,7 +168,7 @@ class TokenTagging(WindowBatching):
 
         def tokens(words: tf.RaggedTensor, ends: tf.RaggedTensor) -> tf.Tensor:
             places = tf.cast(ends.row_starts(), tf.int32)
-            flat = tf.gather(places, row_ids(words.row_splits, words.values)) + words.values
+            flat = tf.gather(places, row_ids(words)) + words.values
             return words.with_values(tf.gather(ends.values, flat)).to_tensor(0)
 
         texts = cut_spans(
@@ -204,8 +204,8 @@ class TokenTagging(WindowBatching):
         places = places_in_chunks(sizes)
 
         def in_order(columns: Sequence[tf.Tensor], counts: tf.Tensor) -> list[tf.RaggedTensor]:
-            splits = tf.pad(tf.cumsum(counts), [[1, 0]])
-            each = tf.RaggedTensor.from_row_splits(tf.range(splits[-1]), splits, validate=False)
+            numbers = tf.range(tf.size(columns[0]))
+            each = tf.RaggedTensor.from_row_lengths(numbers, counts, validate=False)
             rows = tf.gather(each, places)
             return [rows.with_values(tf.gather(column, rows.values)) for column in columns]
 

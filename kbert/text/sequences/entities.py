@@ -130,16 +130,13 @@ def find_entities(
     chosen = tf.where(inside, tf.gather(probabilities, path, batch_dims=2), 0.0)
     # In float64: a difference of sums over a whole text.
     sums = tf.pad(tf.cumsum(tf.cast(chosen, tf.float64), axis=1), [[0, 0], [1, 0]])
-    first, last = from_cells[:, 1], to_cells[:, 1]
+    first, last = (tf.cast(cells[:, 1], tf.int32) for cells in (from_cells, to_cells))
     above, below = tf.gather_nd(sums, to_cells + [0, 1]), tf.gather_nd(sums, from_cells)
-    score = (above - below) / tf.cast(last - first + 1, tf.float64)
-    columns = (
-        tf.gather(kinds, tf.gather_nd(path, from_cells)),
-        *(tf.cast(first, tf.int32), tf.cast(last, tf.int32), tf.cast(score, tf.float32)),
-    )
+    score = tf.cast((above - below) / tf.cast(last - first + 1, tf.float64), tf.float32)
+    kind = tf.gather(kinds, tf.gather_nd(path, from_cells))
     counts = tf.reduce_sum(tf.cast(begins, tf.int64), axis=1)
-    splits = tf.pad(tf.cumsum(counts), [[1, 0]])
-    return Entities(*(tf.RaggedTensor.from_row_splits(c, splits, validate=False) for c in columns))
+    rows = tf.RaggedTensor.from_row_lengths(first, counts, validate=False)
+    return Entities(*map(rows.with_values, (kind, first, last, score)))
 
 
 class _Blocks(NamedTuple):

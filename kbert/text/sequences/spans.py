@@ -11,6 +11,7 @@ from kbert.text.tokenizer import TokenOffsets
 
 # The score of an absent span: far below every sum of two logits, yet finite.
 NO_SPAN = -1e9
+# The most bytes of texts that are copied to cut all spans at once.
 _COPIED_BYTES = 1 << 20
 
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from kbert.text.graph_functions import kept_values
+from kbert.text.graph_functions import kept_values, row_ids
 from kbert.text.tokenizer import TokenOffsets
 from kbert.text.vocabulary import Vocabulary
 from kbert.text.wordpiece.normalization import PUNCTUATION, code_points
@@ -43,11 +43,12 @@ def spaced_words(text: tf.Tensor, offsets: TokenOffsets) -> tuple[Units, tf.Ragg
     length = tf.strings.length(words.values) + 1
     before = tf.cumsum(length, exclusive=True)
     row_before = tf.gather(tf.pad(before, [[0, 1]]), words.row_splits[:-1])
-    start = tf.cast(before - tf.gather(row_before, words.value_rowids()), tf.int64)
+    row_of_word = row_ids(words)
+    start = tf.cast(before - tf.gather(row_before, row_of_word), tf.int64)
     # One key for row and byte: rows are far apart.
     reach = tf.cast(tf.reduce_max(tf.pad(tf.strings.length(text), [[0, 1]])) + 2, tf.int64)
-    keys = words.value_rowids() * reach + start
-    row = offsets.token_ids.value_rowids()
+    keys = row_of_word * reach + start
+    row = row_ids(offsets.token_ids)
     token_keys = row * reach + tf.cast(offsets.start_byte.values, tf.int64)
     word = tf.cast(tf.searchsorted(keys, token_keys, side="right"), tf.int64) - 1
     word -= tf.gather(words.row_splits, row)

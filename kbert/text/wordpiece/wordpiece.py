@@ -170,7 +170,7 @@ class WordPiece:
         strings = tf.tensor_scatter_nd_update(self._fold(text), rows, normalized.strings)
         strings.set_shape(text.shape)
         token_ids, start, end = self._matcher.tokenize_with_offsets(strings)
-        token_row = row_ids(token_ids.row_splits, token_ids.values)
+        token_row = row_ids(token_ids)
         tokens = tf.where(~tf.gather(is_simple, token_row))
         normalized_row = tf.cumsum(tf.cast(~is_simple, tf.int64)) - 1
         places = original_offsets(
