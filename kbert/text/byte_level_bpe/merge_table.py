@@ -10,7 +10,15 @@ import numpy as np
 
 from kbert.text.vocabulary import Vocabulary, byte_characters
 
-NO_RANK = 1 << 30  # of a pair that no merge joins; above all ranks
+# A merge as one number, its key: from the highest bit down its rank, whether it is free (see
+# `MergeTable`), its left token, and the token that it makes. Of two keys the less has the less
+# rank; and to look up one number takes half as long as two.
+TOKEN_BITS = 21
+TOKEN_MASK = (1 << TOKEN_BITS) - 1
+FREE_BIT = 1 << 2 * TOKEN_BITS
+RANK_SHIFT = 2 * TOKEN_BITS + 1
+NO_KEY = (1 << 63) - 1  # of a pair that no merge joins; above all keys
+NO_RANK = NO_KEY >> RANK_SHIFT
 _PAIR = 2  # tokens
 # With more than twice as many slots as entries a row soon finds a place.
 _SLOTS_A_MERGE = 4
@@ -23,16 +31,18 @@ class MergeTable:
 
     A merge is `sudden` if the token that it makes is part of an earlier merge: that one becomes
     possible in its turn, which no training order has. Then only one pair may be merged at a time.
+
+    A merge of a, b is free if none is sudden, and no merge of at most its rank joins b with a
+    merged token after it, or a merged token with a before it. If both neighbours of such a pair
+    have higher ranks now, no merge of theirs can get ahead of it, whatever they turn into.
     """
 
-    byte_ids: np.ndarray  # the token of each byte, int32 (256,)
-    byte_pair_ranks: np.ndarray  # rank of the pair of bytes a, b at 256 a + b, int32 (65536,)
-    # The rank of a pair of tokens a, b is at `row_starts[a] + b`, if a is the left token of its
-    # merge: the rows of all tokens share one array, each with its entries in gaps of the others.
-    row_starts: np.ndarray  # int32 (V,)
-    slot_ranks: np.ndarray  # int32 (slots,)
-    lefts: np.ndarray  # the left token of each merge, by rank, then -1, int32 (M + 1,)
-    results: np.ndarray  # the token that each merge makes, by rank, int32 (M,)
+    byte_ids: np.ndarray  # the token of each byte, int64 (256,)
+    byte_pair_keys: np.ndarray  # key of the pair of bytes a, b at 256 a + b, int64 (65536,)
+    # The key of a pair of tokens a, b is at `row_starts[a] + b`, if a is the left token there: the
+    # rows of all tokens share one array, each with its entries in gaps of the others.
+    row_starts: np.ndarray  # int64 (V,)
+    slot_keys: np.ndarray  # int64 (slots,)
     is_sudden: np.ndarray  # by rank, bool (M,)
     # The least rank of a merge in which each token is the left one, or the right one, int32 (V,).
     least_as_left: np.ndarray
@@ -52,7 +62,7 @@ def build_merge_table(vocabulary: Vocabulary, merges: Sequence[Sequence[str]]) -
             f"{byte_characters()[missing[0]]!r}"
         )
     ids = merges_of(vocabulary, merges, "`merges`", "index", 0)
-    return _table_of(vocabulary, ids[:, :_PAIR], ids[:, _PAIR].astype(np.int32))
+    return _table_of(vocabulary, ids[:, :_PAIR], ids[:, _PAIR])
 
 
 def merges_of(
@@ -97,57 +107,71 @@ def merges_of(
 
 def _table_of(vocabulary: Vocabulary, pairs: np.ndarray, results: np.ndarray) -> MergeTable:
     """Makes the table of pairs of token ids, int64 (M, 2), and of the tokens that they make."""
-    byte_ids = np.array([vocabulary.id_of(one) for one in byte_characters()], np.int32)
-    ranks = np.arange(len(pairs), dtype=np.int32)
+    if len(vocabulary) > TOKEN_MASK or len(pairs) >= NO_RANK:
+        raise ValueError(
+            f"`vocabulary` must have at most {TOKEN_MASK} tokens and {NO_RANK - 1} merges. "
+            f"Received: {len(vocabulary)} and {len(pairs)}"
+        )
+    byte_ids = np.array([vocabulary.id_of(one) for one in byte_characters()])
+    ranks = np.arange(len(pairs))
     left, right = pairs.T
-    least_as_left = np.full(len(vocabulary), NO_RANK, np.int32)
-    least_as_right = least_as_left.copy()
-    np.minimum.at(least_as_left, left, ranks)
-    np.minimum.at(least_as_right, right, ranks)
+    is_merged = np.full(len(vocabulary), False)
+    is_merged[results] = True
+    least_as_left = _least_ranks(left, ranks, len(vocabulary))
+    least_as_right = _least_ranks(right, ranks, len(vocabulary))
+    is_sudden = np.minimum(least_as_left[results], least_as_right[results]) <= ranks
+    after = _least_ranks(left[is_merged[right]], ranks[is_merged[right]], len(vocabulary))
+    before = _least_ranks(right[is_merged[left]], ranks[is_merged[left]], len(vocabulary))
+    is_free = (after[right] > ranks) & (before[left] > ranks) & ~is_sudden.any()
+    keys = ranks << RANK_SHIFT | is_free * FREE_BIT | left << TOKEN_BITS | results
     byte_of = np.full(len(vocabulary), -1)
     byte_of[byte_ids] = range(256)
     of_bytes = np.flatnonzero((byte_of[pairs] >= 0).all(axis=1))
-    byte_pair_ranks = np.full(256 * 256, NO_RANK, np.int32)
-    byte_pair_ranks[byte_of[left[of_bytes]] * 256 + byte_of[right[of_bytes]]] = of_bytes
-    row_starts, slot_ranks = _displaced_rows(left, right, len(vocabulary))
+    byte_pair_keys = np.full(256 * 256, NO_KEY)
+    byte_pair_keys[byte_of[left[of_bytes]] * 256 + byte_of[right[of_bytes]]] = keys[of_bytes]
+    row_starts, slot_keys = _displaced_rows(left, right, keys, len(vocabulary))
     return MergeTable(
         byte_ids=byte_ids,
-        byte_pair_ranks=byte_pair_ranks,
+        byte_pair_keys=byte_pair_keys,
         row_starts=row_starts,
-        slot_ranks=slot_ranks,
-        lefts=np.append(left, -1).astype(np.int32),
-        results=results,
-        is_sudden=np.minimum(least_as_left[results], least_as_right[results]) <= ranks,
+        slot_keys=slot_keys,
+        is_sudden=is_sudden,
         least_as_left=least_as_left,
         least_as_right=least_as_right,
     )
 
 
-def _displaced_rows(
-    left: np.ndarray, right: np.ndarray, num_tokens: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """Makes `row_starts` and `slot_ranks`: a look-up without a search.
+def _least_ranks(tokens: np.ndarray, ranks: np.ndarray, num_tokens: int) -> np.ndarray:
+    """Returns the least rank of each token, int32 (V,); `tokens` has the token of each rank."""
+    least = np.full(num_tokens, NO_RANK, np.int32)
+    np.minimum.at(least, tokens, ranks.astype(np.int32))
+    return least
 
-    Rows are placed from the fullest down, each where all its entries are in gaps; a slot without an
-    entry has the rank M, whose left token is none.
+
+def _displaced_rows(
+    left: np.ndarray, right: np.ndarray, keys: np.ndarray, num_tokens: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Makes `row_starts` and `slot_keys`: a look-up without a search.
+
+    Rows are placed from the fullest down, each where all its entries are in gaps.
 
     Source: Tarjan and Yao 1979, "Storing a sparse table", section 3.
     """
     order = np.lexsort((right, left))
     tokens, firsts, counts = np.unique(left[order], return_index=True, return_counts=True)
     num_starts = _SLOTS_A_MERGE * len(left) + 1
-    slots = np.full(num_starts + num_tokens, len(left), np.int32)
-    row_starts = np.zeros(num_tokens, np.int32)
+    slots = np.full(num_starts + num_tokens, NO_KEY)
+    row_starts = np.zeros(num_tokens, np.int64)
     draw = np.random.default_rng(0)
     for row in np.argsort(-counts, kind="stable"):
         merges = order[firsts[row] : firsts[row] + counts[row]]
         starts = draw.integers(num_starts, size=_TRIES)
-        fits = (slots[starts[:, np.newaxis] + right[merges]] == len(left)).all(axis=1)
+        fits = (slots[starts[:, np.newaxis] + right[merges]] == NO_KEY).all(axis=1)
         if fits.any():
             start = starts[fits.argmax()]
         else:  # a second row of very many entries; at the end there is room
             start = len(slots)
-            slots = np.append(slots, np.full(num_tokens, len(left), np.int32))
+            slots = np.append(slots, np.full(num_tokens, NO_KEY))
         row_starts[tokens[row]] = start
-        slots[start + right[merges]] = merges
+        slots[start + right[merges]] = keys[merges]
     return row_starts, slots

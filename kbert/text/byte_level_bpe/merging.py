@@ -1,13 +1,17 @@
 """Byte-pair encoding of many words at once, as a graph.
 
 The words stand one after the other, and each step merges at least one pair of every word that has
-one. Usual words merge their pairs of the least rank. A long word would take a step for each rank
-that it comes by, so it merges all pairs that no other merge can get ahead of.
+one. Usual words merge their pairs of the least rank, and free pairs between higher ones. A long
+word would take a step for each rank that it comes by, so it merges all pairs that no other merge
+can get ahead of.
+
+A gather of one number takes longer than most other ops on it together, so what is known of a token
+is one number, and what is known of a merge is another.
 
 Source: Sennrich et al. 2016, "Neural Machine Translation of Rare Words with Subword Units", section
 3.2, with equal pairs merged from left to right, as Hugging Face `tokenizers` does.
 
-Shapes: W words, n tokens of all words so far.
+Shapes: W words, b bytes of all words, n tokens of the words that are not finished.
 """
 
 from collections.abc import Callable
@@ -15,20 +19,34 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from kbert.text.byte_level_bpe.merge_table import NO_RANK, MergeTable
+from kbert.text.byte_level_bpe.merge_table import (
+    FREE_BIT,
+    NO_KEY,
+    NO_RANK,
+    RANK_SHIFT,
+    TOKEN_BITS,
+    TOKEN_MASK,
+    MergeTable,
+)
 from kbert.text.byte_level_bpe.neighbours import following, previous
 
 _LONG_WORD = 100  # bytes
 _INSIDE = -1  # of a byte at which no token begins
+# A token of a word: its id, its first byte among those of all words, and whether the word begins
+# with it, from the highest bit down.
+_ID_SHIFT = 32
+_PLACE_SHIFT = 1
+_FIRST_BIT = 1
+# Parts of the tokens after a step: of finished words, of others, and those merged with the one
+# before. The first two are 0 and 1.
+_GONE = 2
 
 
 class _State(NamedTuple):
-    """The tokens of the words that are not finished, one after the other, int32 (n,)."""
+    """The tokens of the words that are not finished, one after the other, int64 (n,)."""
 
     tokens: tf.Tensor
-    ranks: tf.Tensor  # of the pair of each token and the next one of its word
-    words: tf.Tensor  # ascending
-    places: tf.Tensor  # the first byte of each token among those of all words, ascending
+    keys: tf.Tensor  # of the pair of each token and the next one of its word
 
 
 class _Step(NamedTuple):
@@ -47,11 +65,9 @@ class Merger:
         # string kernels are, otherwise a machine with a GPU would copy them at each call.
         with tf.init_scope(), tf.device("CPU:0"):
             self._byte_ids = tf.constant(table.byte_ids)
-            self._byte_pair_ranks = tf.constant(table.byte_pair_ranks)
+            self._byte_pair_keys = tf.constant(table.byte_pair_keys)
             self._row_starts = tf.constant(table.row_starts)
-            self._slot_ranks = tf.constant(table.slot_ranks)
-            self._lefts = tf.constant(table.lefts)
-            self._results = tf.constant(table.results)
+            self._slot_keys = tf.constant(table.slot_keys)
             self._is_sudden = tf.constant(table.is_sudden)
             self._least_as_left = tf.constant(table.least_as_left)
             self._least_as_right = tf.constant(table.least_as_right)
@@ -96,64 +112,70 @@ class Merger:
     ) -> tuple[tf.Tensor, tf.Tensor]:
         """Merges until no pair is left: the tokens, int32, and the splits of words, int64 (W + 1,).
         """
-        lengths = tf.strings.length(words)
+        splits = tf.concat([[0], tf.cumsum(tf.strings.length(words))], axis=0)
         numbers = tf.cast(tf.io.decode_raw(tf.strings.reduce_join(words), tf.uint8), tf.int32)
-        word = tf.repeat(tf.range(tf.size(words)), lengths)
-        is_inner = tf.equal(word, following(word, -1))
-        pair = numbers * 256 + following(numbers, 0)
-        ranks = tf.where(is_inner, tf.gather(self._byte_pair_ranks, pair), NO_RANK)
-        tokens = tf.gather(self._byte_ids, numbers)
-        first = _State(tokens, ranks, word, tf.range(tf.size(tokens)))
+        begins = splits[:-1, tf.newaxis]
+        is_first = tf.scatter_nd(begins, tf.ones_like(splits[1:], tf.int64), tf.shape(numbers))
+        place = tf.range(tf.size(numbers, tf.int64))
+        ids = tf.gather(self._byte_ids, numbers)
+        tokens = tf.bitwise.left_shift(ids, _ID_SHIFT)
+        tokens += tf.bitwise.left_shift(place, _PLACE_SHIFT) + is_first * _FIRST_BIT
+        keys = tf.gather(self._byte_pair_keys, numbers * 256 + following(numbers, 0))
+        keys = tf.where(tf.equal(following(is_first, 1), 0), keys, NO_KEY)
         spec = tf.TensorShape([None])
-        # The tokens of all words, each at its first byte, stand in an array of their own.
-        _, tokens = tf.while_loop(
-            lambda state, _: tf.reduce_any(state.ranks < NO_RANK),
-            lambda state, all_tokens: self._merged(state, rule(state), all_tokens),
-            (first, tokens),
-            shape_invariants=(_State(spec, spec, spec, spec), spec),
+        _, finished = tf.while_loop(
+            lambda state, _: tf.size(state.tokens) > 0,
+            lambda state, finished: self._merged(state, rule(state), finished),
+            (_State(tokens, keys), tf.zeros([0], tf.int64)),
+            shape_invariants=(_State(spec, spec), spec),
             parallel_iterations=1,
         )
+        place = tf.bitwise.right_shift(_low_bits(finished), _PLACE_SHIFT)
+        ids = tf.cast(tf.bitwise.right_shift(finished, _ID_SHIFT), tf.int32)
+        tokens = tf.fill(tf.shape(numbers), _INSIDE)
+        tokens = tf.tensor_scatter_nd_update(tokens, place[:, tf.newaxis], ids)
         is_token = tokens > _INSIDE
         tokens_before = tf.concat([[0], tf.cumsum(tf.cast(is_token, tf.int64))], axis=0)
-        byte_splits = tf.concat([[0], tf.cumsum(lengths)], axis=0)
-        return tf.boolean_mask(tokens, is_token), tf.gather(tokens_before, byte_splits)
+        return tf.boolean_mask(tokens, is_token), tf.gather(tokens_before, splits)
 
     def _merged(
-        self, state: _State, step: _Step, all_tokens: tf.Tensor
+        self, state: _State, step: _Step, finished: tf.Tensor
     ) -> tuple[_State, tf.Tensor]:
-        """Replaces the chosen pairs, and drops words that are finished."""
-        at = tf.where(step.chosen)
-        results = tf.gather(self._results, tf.gather_nd(state.ranks, at))
-        changed = tf.gather(state.places, tf.concat([at, at + 1], axis=0))
-        values = tf.concat([results, tf.fill(tf.shape(results), _INSIDE)], axis=0)
-        all_tokens = tf.tensor_scatter_nd_update(all_tokens, changed, values)
-
-        kept = tf.where(step.is_active & ~previous(step.chosen, False))[:, 0]
-        words, places = tf.gather(state.words, kept), tf.gather(state.places, kept)
-        tokens = tf.gather(all_tokens, places)
-        is_inner = tf.equal(words, following(words, -1))
-        ranks = tf.where(is_inner, self._ranks_of(tokens, following(tokens, 0)), NO_RANK)
-        return _State(tokens, ranks, words, places), all_tokens
-
-    def _ranks_of(self, left: tf.Tensor, right: tf.Tensor) -> tf.Tensor:
-        """Returns the rank of each pair of tokens, NO_RANK if it has none."""
-        slot = tf.gather(self._row_starts, left) + right
-        rank = tf.gather(self._slot_ranks, slot)
-        return tf.where(tf.equal(tf.gather(self._lefts, rank), left), rank, NO_RANK)
+        """Replaces the chosen pairs, and moves the tokens of finished words to `finished`."""
+        made = tf.bitwise.bitwise_and(state.keys, TOKEN_MASK)
+        merged = tf.bitwise.left_shift(made, _ID_SHIFT)
+        tokens = tf.where(step.chosen, merged + _low_bits(state.tokens), state.tokens)
+        part = tf.cast(step.is_active, tf.int32)
+        part = tf.where(previous(step.chosen, False), _GONE, part)
+        new, tokens, _ = tf.dynamic_partition(tokens, part, _GONE + 1)
+        ids = tf.bitwise.right_shift(tokens, _ID_SHIFT)
+        after = following(tokens, _FIRST_BIT)
+        slot = tf.gather(self._row_starts, ids) + tf.bitwise.right_shift(after, _ID_SHIFT)
+        keys = tf.gather(self._slot_keys, slot)
+        left = tf.bitwise.bitwise_and(tf.bitwise.right_shift(keys, TOKEN_BITS), TOKEN_MASK)
+        is_inner = tf.equal(tf.bitwise.bitwise_and(after, _FIRST_BIT), 0)
+        keys = tf.where(tf.equal(left, ids) & is_inner, keys, NO_KEY)
+        return _State(tokens, keys), tf.concat([finished, new], axis=0)
 
     def _of_least_rank(self, state: _State) -> _Step:
-        """Chooses the pairs of the least rank of each word, of those that overlap the first one."""
-        least = tf.gather(tf.math.segment_min(state.ranks, state.words), state.words)
-        is_active = least < NO_RANK
-        chosen = tf.equal(state.ranks, least) & is_active
-        chosen &= ~previous(chosen, False)
+        """Chooses the pairs of the least rank of each word, and the free ones between higher ranks.
+
+        Of pairs of one rank that overlap only the first one is chosen.
+        """
+        keys = state.keys
+        word = tf.cumsum(tf.bitwise.bitwise_and(state.tokens, _FIRST_BIT))
+        least = tf.gather(tf.math.segment_min(keys, word), word)
+        is_free = tf.cast(tf.bitwise.bitwise_and(keys, FREE_BIT), tf.bool)
+        is_free &= keys < following(keys, NO_KEY)
+        chosen = (keys < previous(keys, NO_KEY)) & (tf.equal(keys, least) | is_free)
         if self._has_sudden:
             at = tf.where(chosen)
-            word = tf.gather_nd(state.words, at)
+            rank = tf.bitwise.right_shift(tf.gather_nd(keys, at), RANK_SHIFT)
+            word = tf.gather_nd(word, at)
             is_first = tf.not_equal(word, previous(word, -1))
-            is_usual = ~tf.gather(self._is_sudden, tf.gather_nd(state.ranks, at))
+            is_usual = ~tf.gather(self._is_sudden, rank)
             chosen = tf.tensor_scatter_nd_update(chosen, at, is_first | is_usual)
-        return _Step(chosen, is_active)
+        return _Step(chosen, least < NO_KEY)
 
     def _not_got_ahead_of(self, state: _State) -> _Step:
         """Chooses every pair whose merge is the first one at its place and at both places beside.
@@ -165,10 +187,12 @@ class Merger:
         The largest numbers that fulfil this at all places are bounds: in order of time, no merge
         can be the first to break them.
         """
-        ranks = state.ranks
-        is_inner = tf.equal(state.words, following(state.words, -1))
-        least_of_left = tf.gather(self._least_as_left, state.tokens)
-        least_of_right = following(tf.gather(self._least_as_right, state.tokens), NO_RANK)
+        ranks = tf.cast(tf.bitwise.right_shift(state.keys, RANK_SHIFT), tf.int32)
+        ids = tf.bitwise.right_shift(state.tokens, _ID_SHIFT)
+        after = following(state.tokens, _FIRST_BIT)
+        is_inner = tf.equal(tf.bitwise.bitwise_and(after, _FIRST_BIT), 0)
+        least_of_left = tf.gather(self._least_as_left, ids)
+        least_of_right = following(tf.gather(self._least_as_right, ids), NO_RANK)
 
         def lowered(bound: tf.Tensor, _: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
             before, after = previous(bound, NO_RANK) + 1, following(bound, NO_RANK) + 1
@@ -194,7 +218,13 @@ class Merger:
         is_free_run = tf.math.segment_min(tf.cast(is_free, tf.int32), run) > 0
         position = tf.range(tf.size(run))
         is_even = tf.equal((position - tf.gather(tf.boolean_mask(position, ~follows), run)) % 2, 0)
-        return _Step(tf.gather(is_free_run, run) & is_even, tf.ones_like(follows))
+        is_active = tf.fill(tf.shape(ranks), tf.reduce_any(ranks < NO_RANK))
+        return _Step(tf.gather(is_free_run, run) & is_even, is_active)
+
+
+def _low_bits(tokens: tf.Tensor) -> tf.Tensor:
+    """Returns tokens without their ids."""
+    return tf.bitwise.bitwise_and(tokens, (1 << _ID_SHIFT) - 1)
 
 
 def _ragged(values: tf.Tensor, row_splits: tf.Tensor) -> tf.RaggedTensor:

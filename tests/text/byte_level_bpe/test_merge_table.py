@@ -3,7 +3,16 @@
 import numpy as np
 import pytest
 
-from kbert.text.byte_level_bpe.merge_table import NO_RANK, build_merge_table
+from kbert.text.byte_level_bpe.merge_table import (
+    FREE_BIT,
+    NO_KEY,
+    NO_RANK,
+    RANK_SHIFT,
+    TOKEN_BITS,
+    TOKEN_MASK,
+    MergeTable,
+    build_merge_table,
+)
 from kbert.text.vocabulary import ROBERTA_TOKENS, Vocabulary, byte_characters
 from tests.text.byte_level_bpe_cases import trained, vocabulary_of
 
@@ -11,20 +20,32 @@ MERGES = [("a", "b"), ("ab", "c"), ("b", "c"), ("a", "bc")]
 VOCABULARY = vocabulary_of(MERGES)
 
 
-def rank_of(table, left: int, right: int) -> int:
-    rank = table.slot_ranks[table.row_starts[left] + right]
-    return int(rank) if table.lefts[rank] == left else NO_RANK
+def ranks_of(table: MergeTable, left: int, right: np.ndarray) -> list[int]:
+    keys = table.slot_keys[table.row_starts[left] + right]
+    is_there = keys >> TOKEN_BITS & TOKEN_MASK == left
+    return list(np.where(is_there, keys >> RANK_SHIFT, NO_RANK))
+
+
+def rank_of(table: MergeTable, left: int, right: int) -> int:
+    return ranks_of(table, left, np.array([right]))[0]
+
+
+def keys_of(table: MergeTable) -> np.ndarray:
+    """The keys of all merges in the order of their ranks."""
+    return np.sort(table.slot_keys[table.slot_keys < NO_KEY])
 
 
 def test_table_by_hand() -> None:
     table = build_merge_table(VOCABULARY, MERGES)
     a, b, c, ab, abc, bc = map(VOCABULARY.id_of, ("a", "b", "c", "ab", "abc", "bc"))
     assert table.byte_ids.tolist() == [VOCABULARY.id_of(one) for one in byte_characters()]
-    assert table.byte_pair_ranks[[97 * 256 + 98, 98 * 256 + 99, 97 * 256 + 97]].tolist() == (
-        [0, 2, NO_RANK]
-    )
-    assert np.flatnonzero(table.byte_pair_ranks < NO_RANK).size == 2
-    assert table.results.tolist() == [ab, abc, bc, abc]
+    keys = keys_of(table)
+    pairs = table.byte_pair_keys[[97 * 256 + 98, 98 * 256 + 99, 97 * 256 + 97]]
+    assert pairs.tolist() == [keys[0], keys[2], NO_KEY]
+    assert np.flatnonzero(table.byte_pair_keys < NO_KEY).size == 2
+    assert (keys >> RANK_SHIFT).tolist() == [0, 1, 2, 3]
+    assert (keys >> TOKEN_BITS & TOKEN_MASK).tolist() == [a, ab, b, a]
+    assert (keys & TOKEN_MASK).tolist() == [ab, abc, bc, abc]
     assert [rank_of(table, *pair) for pair in ((a, b), (ab, c), (b, c), (a, bc), (b, a))] == (
         [0, 1, 2, 3, NO_RANK]
     )
@@ -33,14 +54,31 @@ def test_table_by_hand() -> None:
     assert not table.is_sudden.any()
 
 
+@pytest.mark.parametrize(
+    ("merges", "expected"),
+    [
+        ("c d|b cd|a b", [True, True, False]),  # in "abcd" the b goes to "cd" before "a b" can
+        ("a b|ab c|c d", [True, True, False]),
+        ("c d|a b|b cd", [True, True, True]),  # "b cd" comes too late
+        ("a b|b c|ab c", [True, True, True]),  # bytes beside a pair are seen there
+        ("a a|aa aa", [True, False]),  # what is before "aa aa" may turn into "aa"
+    ],
+)
+def test_free_merges_by_hand(merges: str, expected: list[bool]) -> None:
+    pairs = [tuple(pair.split()) for pair in merges.split("|")]
+    keys = keys_of(build_merge_table(vocabulary_of(pairs), pairs))
+    assert (keys & FREE_BIT > 0).tolist() == expected
+
+
 def test_merges_out_of_order_are_sudden() -> None:
     table = build_merge_table(VOCABULARY, [("ab", "c"), ("a", "b"), ("b", "c")])
     assert table.is_sudden.tolist() == [False, True, False]
+    assert not (keys_of(table) & FREE_BIT).any()
 
 
 def test_no_merges() -> None:
     table = build_merge_table(vocabulary_of([]), [])
-    assert len(table.results) == 0 and (table.byte_pair_ranks == NO_RANK).all()
+    assert len(table.is_sudden) == 0 and (table.byte_pair_keys == NO_KEY).all()
 
 
 def test_every_pair_of_a_trained_vocabulary_is_found_and_no_other() -> None:
@@ -48,9 +86,7 @@ def test_every_pair_of_a_trained_vocabulary_is_found_and_no_other() -> None:
     table = build_merge_table(vocabulary, merges)
     pairs = {tuple(map(vocabulary.id_of, pair)): rank for rank, pair in enumerate(merges)}
     for left in range(len(vocabulary)):
-        ranks = table.slot_ranks[table.row_starts[left] :][: len(vocabulary)]
-        found = np.where(table.lefts[ranks] == left, ranks, NO_RANK)
-        assert found.tolist() == [
+        assert ranks_of(table, left, np.arange(len(vocabulary))) == [
             pairs.get((left, right), NO_RANK) for right in range(len(vocabulary))
         ]
 
