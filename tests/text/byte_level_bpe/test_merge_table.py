@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from kbert.text.byte_level_bpe import merge_table
 from kbert.text.byte_level_bpe.merge_table import (
     FREE_BIT,
     NO_KEY,
@@ -110,3 +111,13 @@ def test_errors() -> None:
     few = Vocabulary(["<s>", "<pad>", "</s>", "<unk>", *byte_characters()[1:]], ROBERTA_TOKENS)
     with pytest.raises(ValueError, match=r"256 bytes\. Received: .* without 1 of .* 0x00, 'Ā'"):
         build_merge_table(few, [])
+
+
+def test_more_tokens_than_a_key_holds(monkeypatch: pytest.MonkeyPatch) -> None:
+    count = len(VOCABULARY)
+    monkeypatch.setattr(merge_table, "TOKEN_MASK", count)
+    build_merge_table(VOCABULARY, MERGES)
+    monkeypatch.setattr(merge_table, "TOKEN_MASK", count - 1)
+    message = rf"at most {count - 1} tokens and 1048574 merges\. Received: {count} and 4"
+    with pytest.raises(ValueError, match=message):
+        build_merge_table(VOCABULARY, MERGES)
