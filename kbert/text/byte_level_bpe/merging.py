@@ -11,7 +11,7 @@ is one number, and what is known of a merge is another.
 Source: Sennrich et al. 2016, "Neural Machine Translation of Rare Words with Subword Units", section
 3.2, with equal pairs merged from left to right, as Hugging Face `tokenizers` does.
 
-Shapes: W words, b bytes of all words, n tokens of the words that are not finished.
+Shapes: W words, n tokens of the words that are not finished.
 """
 
 from collections.abc import Callable
@@ -121,7 +121,7 @@ class Merger:
         tokens = tf.bitwise.left_shift(ids, _ID_SHIFT)
         tokens += tf.bitwise.left_shift(place, _PLACE_SHIFT) + is_first * _FIRST_BIT
         keys = tf.gather(self._byte_pair_keys, numbers * 256 + following(numbers, 0))
-        keys = tf.where(tf.equal(following(is_first, 1), 0), keys, NO_KEY)
+        keys = tf.where(_is_inner(following(tokens, _FIRST_BIT)), keys, NO_KEY)
         spec = tf.TensorShape([None])
         _, finished = tf.while_loop(
             lambda state, _: tf.size(state.tokens) > 0,
@@ -153,8 +153,7 @@ class Merger:
         slot = tf.gather(self._row_starts, ids) + tf.bitwise.right_shift(after, _ID_SHIFT)
         keys = tf.gather(self._slot_keys, slot)
         left = tf.bitwise.bitwise_and(tf.bitwise.right_shift(keys, TOKEN_BITS), TOKEN_MASK)
-        is_inner = tf.equal(tf.bitwise.bitwise_and(after, _FIRST_BIT), 0)
-        keys = tf.where(tf.equal(left, ids) & is_inner, keys, NO_KEY)
+        keys = tf.where(tf.equal(left, ids) & _is_inner(after), keys, NO_KEY)
         return _State(tokens, keys), tf.concat([finished, new], axis=0)
 
     def _of_least_rank(self, state: _State) -> _Step:
@@ -189,8 +188,7 @@ class Merger:
         """
         ranks = tf.cast(tf.bitwise.right_shift(state.keys, RANK_SHIFT), tf.int32)
         ids = tf.bitwise.right_shift(state.tokens, _ID_SHIFT)
-        after = following(state.tokens, _FIRST_BIT)
-        is_inner = tf.equal(tf.bitwise.bitwise_and(after, _FIRST_BIT), 0)
+        is_inner = _is_inner(following(state.tokens, _FIRST_BIT))
         least_of_left = tf.gather(self._least_as_left, ids)
         least_of_right = following(tf.gather(self._least_as_right, ids), NO_RANK)
 
@@ -220,6 +218,11 @@ class Merger:
         is_even = tf.equal((position - tf.gather(tf.boolean_mask(position, ~follows), run)) % 2, 0)
         is_active = tf.fill(tf.shape(ranks), tf.reduce_any(ranks < NO_RANK))
         return _Step(tf.gather(is_free_run, run) & is_even, is_active)
+
+
+def _is_inner(tokens: tf.Tensor) -> tf.Tensor:
+    """Returns which tokens are not the first of their words."""
+    return tf.equal(tf.bitwise.bitwise_and(tokens, _FIRST_BIT), 0)
 
 
 def _low_bits(tokens: tf.Tensor) -> tf.Tensor:

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from kbert.text.byte_level_bpe import merge_table
 from kbert.text.byte_level_bpe.merge_table import (
     FREE_BIT,
     NO_KEY,
@@ -115,9 +114,10 @@ def test_errors() -> None:
 
 def test_more_tokens_than_a_key_holds(monkeypatch: pytest.MonkeyPatch) -> None:
     count = len(VOCABULARY)
-    monkeypatch.setattr(merge_table, "TOKEN_MASK", count)
+    most = "kbert.text.byte_level_bpe.merge_table.TOKEN_MASK"
+    monkeypatch.setattr(most, count)
     build_merge_table(VOCABULARY, MERGES)
-    monkeypatch.setattr(merge_table, "TOKEN_MASK", count - 1)
+    monkeypatch.setattr(most, count - 1)
     message = rf"at most {count - 1} tokens and 1048574 merges\. Received: {count} and 4"
     with pytest.raises(ValueError, match=message):
         build_merge_table(VOCABULARY, MERGES)
