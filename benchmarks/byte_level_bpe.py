@@ -10,7 +10,6 @@ the CPU say more than the clock where other programs run at the same time (`load
 import argparse
 import gzip
 import os
-import time
 from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
@@ -19,9 +18,11 @@ from typing import Any
 
 import tensorflow as tf
 from side_by_side.results import write
+from side_by_side.turns import seconds
 from tokenizers import Tokenizer, models, pre_tokenizers
 
 from kbert import ByteLevelBPE
+from kbert.data.batches.packed_examples import steady
 from kbert.text.byte_level_bpe.training import train_byte_level_bpe
 
 RESULTS = Path(__file__).parent / "results" / "byte_level_bpe.json"
@@ -49,13 +50,6 @@ def texts(data: Path) -> dict[str, list[str]]:
     }
 
 
-def timed(work: Callable[[], Any]) -> tuple[float, float]:
-    """Seconds by the clock and CPU seconds of all threads."""
-    clock, cpu = time.perf_counter(), time.process_time()
-    work()
-    return time.perf_counter() - clock, time.process_time() - cpu
-
-
 def compare(lines: list[str], kbert: ByteLevelBPE, peer: Any, rounds: int, size: int) -> Any:
     """One row of the table, but for its names; the kinds take turns."""
     lines = lines[: len(lines) // BATCH * BATCH]
@@ -69,6 +63,7 @@ def compare(lines: list[str], kbert: ByteLevelBPE, peer: Any, rounds: int, size:
 
     def endless(function: Callable[[tf.Tensor], Any]) -> Callable[[], Any]:
         mapped = cached.repeat(repeats).map(function, num_parallel_calls=tf.data.AUTOTUNE)
+        mapped = steady(mapped)  # as kbert reads its own data
         return lambda: mapped.reduce(0, lambda count, *_: count + 1).numpy()
 
     works = {
@@ -79,7 +74,7 @@ def compare(lines: list[str], kbert: ByteLevelBPE, peer: Any, rounds: int, size:
     runs: dict[str, list[tuple[float, float]]] = {name: [] for name in works}
     for _ in range(rounds):
         for name, (work, _) in works.items():
-            runs[name].append(timed(work))
+            runs[name].append(seconds(work))
     row, clocks = {}, {}
     for name, (_, times) in works.items():
         clocks[name], cpu = (

@@ -10,13 +10,14 @@ three tasks in one export beside the largest of them alone.
 """
 
 import tempfile
-import time
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 import keras
 from side_by_side.results import Row, parser, write
+from side_by_side.turns import seconds
 
 import kbert
 from kbert.cli.actions.precision_measures import as_exported
@@ -25,7 +26,7 @@ from kbert.data.samples import sample_path
 from kbert.serving.export.multi_task_export import export_together
 from kbert.serving.export.precision import PRECISIONS, in_precision
 from kbert.serving.format.servable import sizes_of
-from kbert.serving.loading.exported import Exported, load_export
+from kbert.serving.loading.exported import load_export
 from kbert.tasks.registry import task_of
 
 BASE = "all-MiniLM-L6-v2"
@@ -49,18 +50,12 @@ def classifier(epochs: int) -> kbert.Classifier:
     return model
 
 
-def timed(found: Exported, rows: list[Any]) -> tuple[float, float]:
-    """Seconds by the clock and of all threads."""
-    clock, cpu = time.perf_counter(), time.process_time()
-    found.answers(*(list(column) for column in zip(*rows)))
-    return time.perf_counter() - clock, time.process_time() - cpu
-
-
 def compared(name: str, model: Any, base: Path, rounds: int) -> list[Row]:
     """A row for each precision of one model."""
     task: Any = task_of(model)
     examples = task.measured_examples(sample_path(FILES[name]), {}, model)
     rows = task.rows(examples)
+    columns = [list(column) for column in zip(*rows)]
     exports, metrics = {}, {}
     for precision in PRECISIONS:
         path = kbert.export(model, base, f"{name}-{precision}", precision=precision)
@@ -69,11 +64,11 @@ def compared(name: str, model: Any, base: Path, rounds: int) -> list[Row]:
         with as_exported(rounded, precision):
             found = task.measure(rounded, examples)[0]
         metrics[precision] = 100 * found[METRICS[name]] / (100 if name == "minilm-squad" else 1)
-        timed(exports[precision], rows)  # the first call makes the graph ready
+        exports[precision].answers(*columns)  # the first call makes the graph ready
     times: dict[str, list[tuple[float, float]]] = {precision: [] for precision in PRECISIONS}
     for _ in range(rounds):
         for precision in PRECISIONS:
-            times[precision].append(timed(exports[precision], rows))
+            times[precision].append(seconds(partial(exports[precision].answers, *columns)))
     results = []
     for precision in PRECISIONS:
         sizes = sizes_of(exports[precision].path)

@@ -11,8 +11,6 @@ import argparse
 import gzip
 import json
 import os
-import time
-from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
 from statistics import median
@@ -20,8 +18,10 @@ from typing import Any
 
 import tensorflow as tf
 from side_by_side.results import write
+from side_by_side.turns import seconds
 from tokenizers import BertWordPieceTokenizer
 
+from kbert.data.batches.packed_examples import steady
 from kbert.text.sequences.packing import PackedText, pack
 from kbert.text.vocabulary import Vocabulary
 from kbert.text.wordpiece.wordpiece import WordPiece
@@ -52,13 +52,6 @@ def texts(data: Path) -> dict[str, list[str]]:
     }
 
 
-def timed(work: Callable[[], Any]) -> tuple[float, float]:
-    """Seconds by the clock and CPU seconds of all threads."""
-    clock, cpu = time.perf_counter(), time.process_time()
-    work()
-    return time.perf_counter() - clock, time.process_time() - cpu
-
-
 def compare(lines: list[str], kbert: WordPiece, peer: Any, rounds: int, size: int) -> Any:
     """One row of the table, but for its name; the two take turns."""
     lines = lines[: len(lines) // BATCH * BATCH]
@@ -75,10 +68,11 @@ def compare(lines: list[str], kbert: WordPiece, peer: Any, rounds: int, size: in
         if ours.token_ids.numpy().tolist() != theirs:
             raise SystemExit("The ids differ: there is nothing to compare.")
     endless = cached.repeat(repeats).map(packed, num_parallel_calls=tf.data.AUTOTUNE)
+    endless = steady(endless)  # as kbert reads its own data
     ours_runs, their_runs = [], []
     for _ in range(rounds):
-        ours_runs.append(timed(lambda: endless.reduce(0, lambda count, _: count + 1).numpy()))
-        their_runs.append(timed(lambda: [peer.encode_batch(batch) for batch in batches]))
+        ours_runs.append(seconds(lambda: endless.reduce(0, lambda count, _: count + 1).numpy()))
+        their_runs.append(seconds(lambda: [peer.encode_batch(batch) for batch in batches]))
     clock, cpu = (
         [
             in_bytes * times / 1e6 / median(run[kind] for run in runs)

@@ -56,6 +56,13 @@ def timed(work: Callable[[], Any], repeats: int) -> list[float]:
     return milliseconds
 
 
+def seconds(work: Callable[[], Any]) -> tuple[float, float]:
+    """Seconds of one call: by the clock, and of the processor, all threads together."""
+    clock, cpu = time.perf_counter(), time.process_time()
+    work()
+    return time.perf_counter() - clock, time.process_time() - cpu
+
+
 def peak_memory() -> int:
     """The most memory that this process has held so far, in MiB."""
     # What Linux says of a child by `getrusage` begins with its parent's peak.

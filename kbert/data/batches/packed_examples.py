@@ -142,8 +142,8 @@ def mapped_columns(
 def steady(dataset: tf.data.Dataset) -> tf.data.Dataset:
     """Turns off tf.data's autotuning of a dataset.
 
-    The thread that tunes sleeps longer and longer, and the end of a pass waits for it: up to a
-    third of the time that the pass took (TensorFlow 2.20, where all cores were busy).
+    The thread that tunes sleeps longer and longer, and the end of a pass waits for it: up to as
+    long as the pass took (TensorFlow 2.20).
     """
     options = tf.data.Options()
     options.autotune.enabled = False

@@ -31,12 +31,11 @@ from kbert.text.byte_level_bpe.merge_table import (
 from kbert.text.byte_level_bpe.neighbours import following, previous
 
 _LONG_WORD = 100  # bytes
-_INSIDE = -1  # of a byte at which no token begins
-# A token of a word: its id, its first byte among those of all words, and whether the word begins
-# with it, from the highest bit down.
+# A token of a word: its id, whether the word begins with it, and the number of the word, from the
+# highest bit down.
 _ID_SHIFT = 32
-_PLACE_SHIFT = 1
-_FIRST_BIT = 1
+_FIRST_BIT = 1 << 31
+_WORD_MASK = _FIRST_BIT - 1
 # Parts of the tokens after a step: of finished words, of others, and those merged with the one
 # before. The first two are 0 and 1.
 _GONE = 2
@@ -64,7 +63,7 @@ class Merger:
         # Eager constants: every graph that uses them captures the same ones. On the CPU, where the
         # string kernels are, otherwise a machine with a GPU would copy them at each call.
         with tf.init_scope(), tf.device("CPU:0"):
-            self._byte_ids = tf.constant(table.byte_ids)
+            self._byte_tokens = tf.constant(table.byte_ids << _ID_SHIFT)
             self._byte_pair_keys = tf.constant(table.byte_pair_keys)
             self._row_starts = tf.constant(table.row_starts)
             self._slot_keys = tf.constant(table.slot_keys)
@@ -76,52 +75,52 @@ class Merger:
             self._merge_by_length,
             autograph=False,
             experimental_attributes={"_noinline": True},
-            input_signature=[tf.TensorSpec([None], tf.string), tf.TensorSpec([None], tf.bool)],
+            input_signature=[tf.TensorSpec([None], tf.string), tf.TensorSpec([None], tf.int32)],
         )
 
     def merge(self, words: tf.Tensor) -> tf.RaggedTensor:
         """Returns the tokens of words, string (W,), none empty: ragged int32 (W, (tokens))."""
+        lengths = tf.strings.length(words)
         if self._has_sudden:
-            return _ragged(*self._merge_all(words, self._of_least_rank))
-        is_long = tf.strings.length(words) > _LONG_WORD
+            return _ragged(*self._merge_all(words, lengths, self._of_least_rank))
         return _ragged(
             *tf.cond(
-                tf.reduce_any(is_long),
-                lambda: self._merge_with_long(words, is_long),
-                lambda: self._merge_all(words, self._of_least_rank),
+                tf.reduce_any(lengths > _LONG_WORD),
+                lambda: self._merge_with_long(words, lengths),
+                lambda: self._merge_all(words, lengths, self._of_least_rank),
             )
         )
 
     def _merge_by_length(
-        self, words: tf.Tensor, is_long: tf.Tensor
+        self, words: tf.Tensor, lengths: tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor]:
+        is_long = lengths > _LONG_WORD
         usual, long = tf.where(~is_long)[:, 0], tf.where(is_long)[:, 0]
+
+        def merged_at(at: tf.Tensor, rule: Callable[[_State], _Step]) -> tf.RaggedTensor:
+            return _ragged(*self._merge_all(tf.gather(words, at), tf.gather(lengths, at), rule))
+
         merged = tf.concat(
-            [
-                _ragged(*self._merge_all(tf.gather(words, usual), self._of_least_rank)),
-                _ragged(*self._merge_all(tf.gather(words, long), self._not_got_ahead_of)),
-            ],
-            axis=0,
+            [merged_at(usual, self._of_least_rank), merged_at(long, self._not_got_ahead_of)], axis=0
         )
         place = tf.math.invert_permutation(tf.concat([usual, long], axis=0))
         merged = tf.gather(merged, place)
         return merged.values, merged.row_splits
 
     def _merge_all(
-        self, words: tf.Tensor, rule: Callable[[_State], _Step]
+        self, words: tf.Tensor, lengths: tf.Tensor, rule: Callable[[_State], _Step]
     ) -> tuple[tf.Tensor, tf.Tensor]:
         """Merges until no pair is left: the tokens, int32, and the splits of words, int64 (W + 1,).
+
+        `lengths` has the bytes of the words, int32 (W,).
         """
-        splits = tf.concat([[0], tf.cumsum(tf.strings.length(words))], axis=0)
         numbers = tf.cast(tf.io.decode_raw(tf.strings.reduce_join(words), tf.uint8), tf.int32)
-        begins = splits[:-1, tf.newaxis]
-        is_first = tf.scatter_nd(begins, tf.ones_like(splits[1:], tf.int64), tf.shape(numbers))
-        place = tf.range(tf.size(numbers, tf.int64))
-        ids = tf.gather(self._byte_ids, numbers)
-        tokens = tf.bitwise.left_shift(ids, _ID_SHIFT)
-        tokens += tf.bitwise.left_shift(place, _PLACE_SHIFT) + is_first * _FIRST_BIT
-        keys = tf.gather(self._byte_pair_keys, numbers * 256 + following(numbers, 0))
-        keys = tf.where(_is_inner(following(tokens, _FIRST_BIT)), keys, NO_KEY)
+        begins = tf.cumsum(lengths, exclusive=True)[:, tf.newaxis]
+        is_first = tf.scatter_nd(begins, tf.ones_like(lengths, tf.int64), tf.shape(numbers))
+        tokens = tf.gather(self._byte_tokens, numbers) + is_first * _FIRST_BIT
+        tokens += tf.cumsum(is_first) - 1
+        keys = tf.gather(self._byte_pair_keys, numbers * 256 + _next(numbers))
+        keys = tf.where(_is_inner(_next(tokens)), keys, NO_KEY)
         spec = tf.TensorShape([None])
         _, finished = tf.while_loop(
             lambda state, _: tf.size(state.tokens) > 0,
@@ -130,13 +129,13 @@ class Merger:
             shape_invariants=(_State(spec, spec), spec),
             parallel_iterations=1,
         )
-        place = tf.bitwise.right_shift(_low_bits(finished), _PLACE_SHIFT)
+        # The tokens of a word are finished in one step, and stand in their order.
+        begins = tf.where(tf.not_equal(tf.bitwise.bitwise_and(finished, _FIRST_BIT), 0))[:, 0]
+        place = tf.math.invert_permutation(_word(tf.gather(finished, begins)))
         ids = tf.cast(tf.bitwise.right_shift(finished, _ID_SHIFT), tf.int32)
-        tokens = tf.fill(tf.shape(numbers), _INSIDE)
-        tokens = tf.tensor_scatter_nd_update(tokens, place[:, tf.newaxis], ids)
-        is_token = tokens > _INSIDE
-        tokens_before = tf.concat([[0], tf.cumsum(tf.cast(is_token, tf.int64))], axis=0)
-        return tf.boolean_mask(tokens, is_token), tf.gather(tokens_before, splits)
+        splits = tf.concat([begins, [tf.size(ids, tf.int64)]], axis=0)
+        merged = tf.gather(_ragged(ids, splits), place)
+        return merged.values, merged.row_splits
 
     def _merged(
         self, state: _State, step: _Step, finished: tf.Tensor
@@ -144,12 +143,13 @@ class Merger:
         """Replaces the chosen pairs, and moves the tokens of finished words to `finished`."""
         made = tf.bitwise.bitwise_and(state.keys, TOKEN_MASK)
         merged = tf.bitwise.left_shift(made, _ID_SHIFT)
-        tokens = tf.where(step.chosen, merged + _low_bits(state.tokens), state.tokens)
+        low_bits = tf.bitwise.bitwise_and(state.tokens, (1 << _ID_SHIFT) - 1)
+        tokens = tf.where(step.chosen, merged + low_bits, state.tokens)
         part = tf.cast(step.is_active, tf.int32)
-        part = tf.where(previous(step.chosen, False), _GONE, part)
+        part = tf.where(_before(step.chosen), _GONE, part)
         new, tokens, _ = tf.dynamic_partition(tokens, part, _GONE + 1)
         ids = tf.bitwise.right_shift(tokens, _ID_SHIFT)
-        after = following(tokens, _FIRST_BIT)
+        after = _next(tokens)
         slot = tf.gather(self._row_starts, ids) + tf.bitwise.right_shift(after, _ID_SHIFT)
         keys = tf.gather(self._slot_keys, slot)
         left = tf.bitwise.bitwise_and(tf.bitwise.right_shift(keys, TOKEN_BITS), TOKEN_MASK)
@@ -162,11 +162,11 @@ class Merger:
         Of pairs of one rank that overlap only the first one is chosen.
         """
         keys = state.keys
-        word = tf.cumsum(tf.bitwise.bitwise_and(state.tokens, _FIRST_BIT))
+        word = _word(state.tokens)
         least = tf.gather(tf.math.segment_min(keys, word), word)
         is_free = tf.cast(tf.bitwise.bitwise_and(keys, FREE_BIT), tf.bool)
-        is_free &= keys < following(keys, NO_KEY)
-        chosen = (keys < previous(keys, NO_KEY)) & (tf.equal(keys, least) | is_free)
+        is_free &= keys < _next(keys)
+        chosen = (keys < _before(keys)) & (tf.equal(keys, least) | is_free)
         if self._has_sudden:
             at = tf.where(chosen)
             rank = tf.bitwise.right_shift(tf.gather_nd(keys, at), RANK_SHIFT)
@@ -188,7 +188,7 @@ class Merger:
         """
         ranks = tf.cast(tf.bitwise.right_shift(state.keys, RANK_SHIFT), tf.int32)
         ids = tf.bitwise.right_shift(state.tokens, _ID_SHIFT)
-        is_inner = _is_inner(following(state.tokens, _FIRST_BIT))
+        is_inner = _is_inner(_next(state.tokens))
         least_of_left = tf.gather(self._least_as_left, ids)
         least_of_right = following(tf.gather(self._least_as_right, ids), NO_RANK)
 
@@ -225,9 +225,19 @@ def _is_inner(tokens: tf.Tensor) -> tf.Tensor:
     return tf.equal(tf.bitwise.bitwise_and(tokens, _FIRST_BIT), 0)
 
 
-def _low_bits(tokens: tf.Tensor) -> tf.Tensor:
-    """Returns tokens without their ids."""
-    return tf.bitwise.bitwise_and(tokens, (1 << _ID_SHIFT) - 1)
+def _word(tokens: tf.Tensor) -> tf.Tensor:
+    """Returns the numbers of the words of tokens."""
+    return tf.bitwise.bitwise_and(tokens, _WORD_MASK)
+
+
+def _next(values: tf.Tensor) -> tf.Tensor:
+    """Returns the value after each one, and the first one after the last one: (n,)."""
+    return tf.roll(values, -1, 0)
+
+
+def _before(values: tf.Tensor) -> tf.Tensor:
+    """Returns the value before each one, and the last one before the first one: (n,)."""
+    return tf.roll(values, 1, 0)
 
 
 def _ragged(values: tf.Tensor, row_splits: tf.Tensor) -> tf.RaggedTensor:
