@@ -42,7 +42,11 @@ _GONE = 2
 
 
 class _State(NamedTuple):
-    """The tokens of the words that are not finished, one after the other, int64 (n,)."""
+    """The tokens of the words that are not finished, one after the other, int64 (n,).
+
+    The first token begins a word and the last one has the key NO_KEY: where the one follows on the
+    other, as in `_next`, that is the border of two words.
+    """
 
     tokens: tf.Tensor
     keys: tf.Tensor  # of the pair of each token and the next one of its word
