@@ -134,10 +134,10 @@ class Merger:
             parallel_iterations=1,
         )
         # The tokens of a word are finished in one step, and stand in their order.
-        begins = tf.where(tf.not_equal(tf.bitwise.bitwise_and(finished, _FIRST_BIT), 0))[:, 0]
-        place = tf.math.invert_permutation(_word(tf.gather(finished, begins)))
+        firsts = tf.where(~_is_inner(finished))[:, 0]
+        place = tf.math.invert_permutation(_word(tf.gather(finished, firsts)))
         ids = tf.cast(tf.bitwise.right_shift(finished, _ID_SHIFT), tf.int32)
-        splits = tf.concat([begins, [tf.size(ids, tf.int64)]], axis=0)
+        splits = tf.concat([firsts, [tf.size(ids, tf.int64)]], axis=0)
         merged = tf.gather(_ragged(ids, splits), place)
         return merged.values, merged.row_splits
 
