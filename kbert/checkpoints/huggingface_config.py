@@ -95,7 +95,7 @@ def config_to_huggingface(
     for key, (name, _) in names.keys.items():
         value = config[key]
         if key == "activation":
-            value = _activation_to_huggingface(value, raw.get(name))
+            value = activation_to_huggingface(value, raw.get(name))
         if key == "max_sequence_length":
             value += names.first_position
         if raw.get(name) != value:  # 0 stays 0 where it means 0.0
@@ -138,7 +138,7 @@ def activation_from_huggingface(name: Any, source: str, key: str = "hidden_act")
     return _ACTIVATIONS[name]
 
 
-def _activation_to_huggingface(activation: str, before: Any) -> str:
+def activation_to_huggingface(activation: str, before: Any) -> str:
     """Returns Hugging Face's name: the source's own if it means the same, else the usual one."""
     named = [name for name, ours in _ACTIVATIONS.items() if ours == activation]
     if not named:

@@ -28,7 +28,7 @@ from kbert.checkpoints.marian_subwords import MarianVocabulary, read_vocabularie
 from kbert.checkpoints.translation_folder import TranslationCheckpoint
 
 # kbert's key -> (Hugging Face's key, its default).
-_SIZES = {
+SIZES = {
     "vocabulary_size": ("vocab_size", 58101),
     "hidden_dim": ("d_model", 1024),
     "num_encoder_layers": ("encoder_layers", 12),
@@ -77,7 +77,7 @@ def config_from_marian(raw: Mapping[str, Any], source: str) -> dict[str, Any]:
                 f"{source}: `{key}` must be equal to `{other}`. Received: {key}={own}, "
                 f"{other}={others}"
             )
-    config = {key: raw.get(name, default) for key, (name, default) in _SIZES.items()}
+    config = {key: raw.get(name, default) for key, (name, default) in SIZES.items()}
     source_vocabulary_size = None
     if not _is_shared(raw):
         source_vocabulary_size = config["vocabulary_size"]
@@ -85,7 +85,7 @@ def config_from_marian(raw: Mapping[str, Any], source: str) -> dict[str, Any]:
     for key, value in config.items():
         if type(value) is not int or value < 1:
             raise ValueError(
-                f"{source}: `{_SIZES[key][0]}` must be a positive whole number. Received: {value!r}"
+                f"{source}: `{SIZES[key][0]}` must be a positive whole number. Received: {value!r}"
             )
     activation = raw.get("activation_function", "gelu")
     return {

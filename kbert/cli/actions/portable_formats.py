@@ -8,8 +8,8 @@ from kbert.data.tables.table import nearest
 
 SAVED_MODEL, ONNX, LITERT = "savedmodel", "onnx", "litert"
 FORMATS = (SAVED_MODEL, ONNX, LITERT)
-# Tasks whose models are no single network: they search word by word.
-_SEARCHING = ("translation", "captioning")
+# Tasks whose models search word by word: LiteRT has no place for that, ONNX one for texts alone.
+_REFUSED = {ONNX: ("captioning",), LITERT: ("translation", "captioning")}
 _FLOATS = "float32"  # the one precision of a network
 
 
@@ -53,9 +53,9 @@ def check_portable(
         )
     run, (base, name) = runs[0], place
     check_model(run, exports=False)
-    if run.suffix != ".keras" and task_of(run) in _SEARCHING:
+    if run.suffix != ".keras" and task_of(run) in _REFUSED[format]:
         raise ValueError(
-            f"`RUN` must be a model with an encoder and a head for `--format {format}`. "
+            f"`RUN` must be of another task for `--format {format}`. "
             f"Received: {run}, of {task_of(run)}, which searches word by word"
         )
     if format == ONNX:

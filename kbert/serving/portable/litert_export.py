@@ -10,6 +10,7 @@ import tensorflow as tf
 from kbert.layers.linear import without_gradients
 from kbert.serving.portable.onnx_encoders import check_encoder, reads_segments
 from kbert.serving.portable.portable_folder import (
+    TEXTS,
     NetworkTensor,
     portable_folder,
     write_card,
@@ -61,7 +62,7 @@ def export_litert(
         (folder / LITERT_FILE).write_bytes(written)
         write_settings(folder, model)
         runtime = f"`{LITERT_FILE}` is LiteRT, with ops of LiteRT's own alone."
-        write_card(folder, name, model, runtime, (inputs, outputs), about)
+        write_card(folder, name, model, {LITERT_FILE: (inputs, outputs)}, [runtime, TEXTS], about)
     return Path(base, name)
 
 

@@ -3,7 +3,6 @@
 Shapes: B batch, T length, D hidden, N heads, H = D / N head size, K adapters of a fusion.
 """
 
-import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,14 +12,11 @@ from kbert.layers.adapters.block_adapters import HoulsbyAdapter, PfeifferAdapter
 from kbert.layers.adapters.fusion import FusedAdapters
 from kbert.layers.adapters.low_rank import LoraAdapter
 from kbert.layers.encoder_block import ATTENTION, FEED_FORWARD, EncoderBlock
+from kbert.serving.portable.onnx_attention import context, in_heads, places, projected, score_mask
 from kbert.serving.portable.onnx_graph import OnnxGraph
 
 # Architectures that compute what is written here.
 ENCODERS = ("bert", "albert", "roberta", "distilbert", "electra")
-# Added to the score of a key that must not be seen: BERT's own number (Devlin et al. 2019), and the
-# only one that all versions of ONNX Runtime know when they join attention.
-_NEVER = -10000.0
-_FLOAT = 1  # the number of float32 in ONNX
 
 
 class EncoderInputs(NamedTuple):
@@ -53,7 +49,8 @@ def reads_segments(encoder: Any) -> bool:
 
 def encoded(graph: OnnxGraph, encoder: Any, inputs: EncoderInputs) -> str:
     """Writes embeddings and blocks; returns the states (B, T, D)."""
-    hidden, mask = _embedded(graph, encoder, inputs), _mask(graph, inputs, encoder.causal)
+    hidden = _embedded(graph, encoder, inputs)
+    mask = score_mask(graph, inputs.mask, inputs.tokens if encoder.causal else None)
     adapters = encoder.adapters.of_blocks(None, None) or [None] * encoder.num_layers
     for block, adapter in zip(encoder.layer_blocks, adapters, strict=True):
         hidden = _Block(graph, block, adapter).output(hidden, mask)
@@ -64,7 +61,7 @@ def pooled(graph: OnnxGraph, encoder: Any, states: str, inputs: EncoderInputs) -
     """Writes the pooler; returns its output (B, D)."""
     if not encoder.causal:
         return graph.linear(first_state(graph, states), encoder.pooler)
-    last = graph.op("Mul", _places(graph, inputs.tokens), inputs.mask)
+    last = graph.op("Mul", places(graph, inputs.tokens), inputs.mask)
     last = graph.op("ReduceMax", last, axes=[1], keepdims=1)
     return graph.linear(graph.op("GatherND", states, last, batch_dims=1), encoder.pooler)
 
@@ -72,16 +69,6 @@ def pooled(graph: OnnxGraph, encoder: Any, states: str, inputs: EncoderInputs) -
 def first_state(graph: OnnxGraph, states: str) -> str:
     """Returns the states (B, D) of the first tokens of (B, T, D)."""
     return graph.op("Gather", states, graph.whole(0), axis=1)
-
-
-def _places(graph: OnnxGraph, tokens: str) -> str:
-    """Returns 0, 1, 2, ... in each row, int64 (B, T).
-
-    Made in the shape of the tokens: what is added to rows of another shape has a length that ONNX
-    Runtime does not know, and it then joins fewer ops.
-    """
-    ones = graph.op("Add", graph.op("Mul", tokens, graph.whole(0)), graph.whole(1))
-    return graph.op("CumSum", ones, graph.whole(1), exclusive=1)
 
 
 def _embedded(graph: OnnxGraph, encoder: Any, inputs: EncoderInputs) -> str:
@@ -92,26 +79,13 @@ def _embedded(graph: OnnxGraph, encoder: Any, inputs: EncoderInputs) -> str:
         segment = np.asarray(layer.segment_embedding.embeddings)[0].astype("float32")
     positions = graph.weight(table, lambda rows: rows[first:] + segment)
     total = graph.op("Gather", graph.weight(layer.token_embedding.embeddings), inputs.tokens)
-    total = graph.op("Add", total, graph.op("Gather", positions, _places(graph, inputs.tokens)))
+    total = graph.op("Add", total, graph.op("Gather", positions, places(graph, inputs.tokens)))
     if inputs.segments is not None:
         segments = graph.weight(layer.segment_embedding.embeddings)
         total = graph.op("Add", total, graph.op("Gather", segments, inputs.segments))
     hidden = graph.layer_norm(total, layer.layer_norm)
     project = encoder.embedding_projection
     return hidden if project is None else graph.linear(hidden, project)
-
-
-def _mask(graph: OnnxGraph, inputs: EncoderInputs, causal: bool) -> str:
-    """Returns what is added to scores (B, N, T, T): 0, or a large negative number."""
-    real = graph.op("Unsqueeze", graph.op("Unsqueeze", inputs.mask, axes=[1]), axes=[2])
-    real = graph.op("Cast", real, to=_FLOAT)
-    if causal:
-        places = _places(graph, inputs.tokens)
-        queries = graph.op("Unsqueeze", places, axes=[1, 3])
-        keys = graph.op("Unsqueeze", places, axes=[1, 2])
-        before = graph.op("GreaterOrEqual", queries, keys)
-        real = graph.op("Mul", real, graph.op("Cast", before, to=_FLOAT))
-    return graph.op("Mul", graph.op("Sub", graph.number(1.0), real), graph.number(_NEVER))
 
 
 class _Block:
@@ -127,26 +101,15 @@ class _Block:
 
     def _attention(self, hidden: str, mask: str) -> str:
         graph, layer = self.graph, self.block.attention
-        heads, width = layer.num_heads, layer.output_linear.units
-        added = self._added("qkv", hidden)
+        width, added = layer.output_linear.units, self._added("qkv", hidden)
 
         def split(part: int, *axes: int) -> str:
-            own = slice(part * width, (part + 1) * width)
-            kernel = graph.weight(layer.qkv.kernel, lambda w: w[:, own])
-            product = graph.op("MatMul", hidden, kernel)
-            product = graph.op("Add", product, graph.weight(layer.qkv.bias, lambda b: b[own]))
-            if part in added:
-                product = graph.op("Add", product, added[part])
-            shape = graph.whole([0, 0, heads, width // heads])
-            return graph.op("Transpose", graph.op("Reshape", product, shape), perm=axes)
+            product = projected(graph, hidden, layer.qkv, part, width, added.get(part))
+            return in_heads(graph, product, layer, *axes)
 
         query, key, value = split(0, 0, 2, 1, 3), split(1, 0, 2, 3, 1), split(2, 0, 2, 1, 3)
-        scale = graph.number(math.sqrt(width // heads))
-        scores = graph.op("Div", graph.op("MatMul", query, key), scale)
-        probabilities = graph.op("Softmax", graph.op("Add", scores, mask), axis=3)
-        context = graph.op("Transpose", graph.op("MatMul", probabilities, value), perm=[0, 2, 1, 3])
-        context = graph.op("Reshape", context, graph.whole([0, 0, width]))
-        return self._linear("attention_output", context, layer.output_linear)
+        found = context(graph, layer, query, key, value, mask)
+        return self._linear("attention_output", found, layer.output_linear)
 
     def _fed(self, hidden: str) -> str:
         layer = self.block.feed_forward

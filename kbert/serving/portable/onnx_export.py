@@ -1,22 +1,29 @@
 """Export of a model's network as ONNX, for ONNX Runtime and whatever else reads it."""
 
 import os
+import re
 from collections.abc import Mapping
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 from kbert import __version__
-from kbert.serving.portable.onnx_graph import OPSET, OnnxGraph, import_onnx
-from kbert.serving.portable.onnx_networks import write_network
+from kbert.serving.portable.onnx_graph import OPSET, OnnxGraph
+from kbert.serving.portable.onnx_networks import networks
 from kbert.serving.portable.portable_folder import (
+    TEXTS,
     NetworkTensor,
+    Tensors,
     portable_folder,
     write_card,
     write_settings,
 )
+from kbert.serving.portable.translator_settings import TEXTS as TRANSLATOR_TEXTS
+from kbert.serving.portable.translator_settings import write_translator_settings
+from kbert.tasks.translation.head import Translation
 
 ONNX_FILE = "model.onnx"
+# Names of tensors of a layer but the first.
+_LATER = re.compile(r"\.[1-9]\d*\.").search
 
 
 def export_onnx(
@@ -27,6 +34,9 @@ def export_onnx(
 ) -> Path:
     """Writes BASE/<name>/, a folder with a model's network as `model.onnx`, which takes token ids.
 
+    A translator has three networks: `encoder_model.onnx`, `decoder_model.onnx` and
+    `decoder_with_past_model.onnx`, see `kbert.serving.portable.onnx_transformers`.
+
     Inputs, outputs and files are those of Hugging Face's Optimum: `input_ids`, `attention_mask`
     and, where the encoder has segments, `token_type_ids`, int64 (B, T) of any size; float32
     `logits`, or `start_logits` and `end_logits`, or `sentence_embedding`. A choice of K has inputs
@@ -35,7 +45,7 @@ def export_onnx(
     merged into them, other adapters stay beside them.
 
     Args:
-        model: a model of texts with an encoder of kbert's.
+        model: a model of texts with an encoder of kbert's, or a `Translator` with a Transformer.
         base: the folder of all models.
         name: the model's name; the Keras model's name by default.
         about: facts about the training for the card; see `kbert.serving.export.base_files`.
@@ -48,18 +58,31 @@ def export_onnx(
         ValueError: the name is wrong, or the model's task or encoder cannot be written.
         FileExistsError: the folder is there already.
     """
-    import_onnx()
-    graph = OnnxGraph()
-    merged = getattr(getattr(model, "encoder", None), "merged_adapter", nullcontext)
-    with merged():
-        write_network(model, graph)
+    graphs = {f"{stem}.onnx": graph for stem, graph in networks(model).items()}
     name = model.name if name is None else name
-    made = graph.model(name, {"class": type(model).__name__}, __version__)
+    about_it = {"class": type(model).__name__}
+    is_translator = isinstance(model, Translation)
+    write = write_translator_settings if is_translator else write_settings
     with portable_folder(base, name) as folder:
-        (folder / ONNX_FILE).write_bytes(made.SerializeToString())
-        write_settings(folder, model)
-        inputs = [NetworkTensor(key, "int64", axes) for key, axes in graph.inputs.items()]
-        outputs = [NetworkTensor(key, "float32", axes) for key, axes in graph.outputs.items()]
-        runtime = f"`{ONNX_FILE}` is ONNX, opset {OPSET}: ONNX Runtime and others run it."
-        write_card(folder, name, model, runtime, (inputs, outputs), about)
+        for file, graph in graphs.items():
+            made = graph.model(name, about_it, __version__)
+            (folder / file).write_bytes(made.SerializeToString())
+        write(folder, model)
+        files = ", ".join(f"`{file}`" for file in graphs)
+        runtime = f"{files}: ONNX, opset {OPSET}, which ONNX Runtime and others run."
+        notes = [runtime, TRANSLATOR_TEXTS if is_translator else TEXTS]
+        tensors = {file: _tensors(graph) for file, graph in graphs.items()}
+        write_card(folder, name, model, tensors, notes, about)
     return Path(base, name)
+
+
+def _tensors(graph: OnnxGraph) -> Tensors:
+    """Returns inputs and outputs for the card; of those that each layer i has, one alone."""
+    given = [NetworkTensor(key, *one) for key, one in graph.inputs.items()]
+    made = [NetworkTensor(key, "float32", axes) for key, axes in graph.outputs.items()]
+    return _of_one_layer(given), _of_one_layer(made)
+
+
+def _of_one_layer(tensors: list[NetworkTensor]) -> list[NetworkTensor]:
+    first = [one for one in tensors if not _LATER(one.name)]
+    return [one._replace(name=one.name.replace(".0.", ".i.")) for one in first]

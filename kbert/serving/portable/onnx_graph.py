@@ -39,12 +39,12 @@ class OnnxGraph:
         self._weights: dict[str, np.ndarray] = {}
         # By the id of a variable, the name of its weight; and itself, so that the id stays its own.
         self._of_variables: dict[int, tuple[str, Any]] = {}
-        self.inputs: dict[str, list[str]] = {}
+        self.inputs: dict[str, tuple[str, list[str | int]]] = {}  # types and axes
         self.outputs: dict[str, list[str | int]] = {}
 
-    def input(self, name: str, axes: Sequence[str]) -> str:
-        """Adds an input of whole numbers, int64, with an axis of any size for each name."""
-        self.inputs[name] = list(axes)
+    def input(self, name: str, axes: Sequence[str | int], dtype: str = "int64") -> str:
+        """Adds an input, with axes of any size (a name) or of a given one."""
+        self.inputs[name] = dtype, list(axes)
         return name
 
     def output(self, name: str, value: str, axes: Sequence[str | int]) -> None:
@@ -68,6 +68,11 @@ class OnnxGraph:
     def whole(self, value: Any) -> str:
         """Returns a constant of whole numbers, as shapes and places are."""
         return self.number(value, "int64")
+
+    def array(self, name: str, value: Any) -> str:
+        """Returns an array under a name of its own, as float32."""
+        self._weights[name] = np.asarray(value, "float32")
+        return name
 
     def weight(self, variable: Any, part: Callable[[Any], Any] | None = None) -> str:
         """Returns a variable of Keras as float32, stored once however often it is asked for.
@@ -107,7 +112,8 @@ class OnnxGraph:
         """Returns the finished, checked network, an `onnx.ModelProto`."""
         onnx, make = self._onnx, self._onnx.helper.make_tensor_value_info
         weights = [onnx.numpy_helper.from_array(array, key) for key, array in self._weights.items()]
-        inputs = [make(key, onnx.TensorProto.INT64, axes) for key, axes in self.inputs.items()]
+        kinds = {"int64": onnx.TensorProto.INT64, "float32": onnx.TensorProto.FLOAT}
+        inputs = [make(key, kinds[kind], axes) for key, (kind, axes) in self.inputs.items()]
         outputs = [make(key, onnx.TensorProto.FLOAT, axes) for key, axes in self.outputs.items()]
         made = onnx.helper.make_model(
             onnx.helper.make_graph(self._nodes, name, inputs, outputs, weights),

@@ -1,10 +1,11 @@
-"""`write_network`: the network of a model, from token ids to the outputs of its task, as ONNX.
+"""`networks`: those of a model, from token ids to the outputs of its task, as ONNX.
 
 Inputs and outputs are named as Hugging Face's Optimum names them, and so are the axes of any size.
 
 Shapes: B batch, T length, K choices, D hidden, V vocabulary.
 """
 
+from contextlib import nullcontext
 from functools import singledispatch
 from typing import Any
 
@@ -17,6 +18,7 @@ from kbert.serving.portable.onnx_encoders import (
     reads_segments,
 )
 from kbert.serving.portable.onnx_graph import OnnxGraph
+from kbert.serving.portable.onnx_transformers import check_transformer, transformer_networks
 from kbert.tasks.classification.head import SequenceClassification, SequenceHead
 from kbert.tasks.embedding.head import SequenceEmbedding
 from kbert.tasks.multi_label.head import MultiLabelClassification
@@ -25,6 +27,7 @@ from kbert.tasks.ner.head import TokenClassification
 from kbert.tasks.pretraining.head import Pretraining
 from kbert.tasks.question_answering.head import SpanExtraction
 from kbert.tasks.regression.head import SequenceRegression
+from kbert.tasks.translation.head import Translation
 
 BATCH, CHOICES, LENGTH = "batch_size", "num_choices", "sequence_length"
 # The score of a padded token as the start or end of an answer, as `SpanExtraction` gives it.
@@ -33,16 +36,34 @@ _LEAST = -3.4e38  # about the smallest float32
 _TINY = 1e-24  # the square of the least length of a vector that is made one of length 1
 
 
-@singledispatch
-def write_network(model: Any, graph: OnnxGraph) -> None:
-    """Writes the network of a model with an encoder and a head.
+def networks(model: Any) -> dict[str, OnnxGraph]:
+    """Returns the networks of a model by their names: one, `model`, or those of a translator.
 
     Raises:
+        ImportError: the package onnx is not installed.
         ValueError: the task's network, or that of the encoder, cannot be written.
     """
+    if isinstance(model, Translation):
+        check_transformer(model.transformer)
+        with _merged(model.transformer.bert):
+            return transformer_networks(model.transformer)
+    graph = OnnxGraph()
+    with _merged(getattr(model, "encoder", None)):
+        write_network(model, graph)
+    return {"model": graph}
+
+
+def _merged(encoder: Any) -> Any:
+    """Returns the context in which an active LoRA adapter is in the weights of an encoder."""
+    return getattr(encoder, "merged_adapter", nullcontext)()
+
+
+@singledispatch
+def write_network(model: Any, graph: OnnxGraph) -> None:
+    """Writes the network of a model with an encoder and a head; raises a ValueError for others."""
     raise ValueError(
-        "`model` must be an encoder with a head of kbert's tasks for the format onnx; translators "
-        f"and captioners search word by word. Received: a {type(model).__name__}"
+        "`model` must read texts for the format onnx: have an encoder with a head, or translate. "
+        f"Received: a {type(model).__name__}"
     )
 
 

@@ -26,6 +26,11 @@ from kbert.tasks.registry import all_tasks
 
 TOKENIZER = "tokenizer.json"
 README = "README.md"
+# How texts become what goes in, for the card.
+TEXTS = (
+    "Token ids go in, which `tokenizer.json` makes of texts (Hugging Face's `tokenizers`, in any "
+    "language); numbers come out, before any softmax. Rows need one real token at least."
+)
 # The class of transformers of a model that has no head there.
 _ENCODER_ALONE = "BertModel"
 
@@ -36,6 +41,10 @@ class NetworkTensor(NamedTuple):
     name: str
     dtype: str
     shape: Sequence[str | int]
+
+
+# Inputs and outputs of a network.
+Tensors = tuple[Sequence[NetworkTensor], Sequence[NetworkTensor]]
 
 
 @contextmanager
@@ -91,34 +100,34 @@ def write_card(
     folder: Path,
     name: str,
     model: Any,
-    runtime: str,
-    tensors: tuple[Sequence[NetworkTensor], Sequence[NetworkTensor]],
+    networks: Mapping[str, Tensors],
+    notes: Sequence[str],
     about: Mapping[str, Any] | None,
 ) -> None:
-    """Writes the card: what the network does, its inputs and outputs, and its training.
+    """Writes the card: what the networks do, their inputs and outputs, and their training.
 
-    `runtime` is a sentence on what runs it; `about` are the facts about the training that
+    `networks` are the tensors by the file's name; `notes` say what runs the files, and how texts
+    become what goes in; `about` are the facts about the training that
     `kbert.serving.export.base_files.write_card` takes.
     """
     kind = type(model).__name__
     does = {task.model_name: f": it {task.does}" for task in all_tasks()}.get(kind, "")
-    rows = [
-        (part, f"`{one.name}`", one.dtype, ", ".join(map(str, one.shape)))
-        for part, some in zip(("input", "output"), tensors, strict=True)
-        for one in some
-    ]
     size = sum(file.stat().st_size for file in folder.iterdir())
-    lines = [
-        f"# {name}",
-        "",
-        f"The network of a {kind} of kbert {__version__}{does}. {runtime}",
-        "",
-        "Token ids go in, which `tokenizer.json` makes of texts (Hugging Face's `tokenizers`, in "
-        "any language); numbers come out, before any softmax. Rows need one real token at least.",
-        *table(("", "name", "type", "shape"), rows),
+    lines = [f"# {name}", "", f"The network of a {kind} of kbert {__version__}{does}."]
+    for note in notes:
+        lines += ["", note]
+    for file, tensors in networks.items():
+        lines += ["", f"`{file}`:"] if len(networks) > 1 else []
+        rows = [
+            (part, f"`{one.name}`", one.dtype, ", ".join(map(str, one.shape)))
+            for part, some in zip(("input", "output"), tensors, strict=True)
+            for one in some
+        ]
+        lines += table(("", "name", "type", "shape"), rows)
+    lines += [
         "",
         f"{size:,} bytes, float32. Names of labels, lengths and how the outputs are read: "
-        "`config.json`.",
+        f"`{CONFIG}`.",
         "",
         *training_lines(about or {}),
     ]

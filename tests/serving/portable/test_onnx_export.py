@@ -1,5 +1,6 @@
 """Exports as ONNX: the folder, what ONNX Runtime makes of it, and the program of the page."""
 
+import json
 import re
 from collections import Counter
 from pathlib import Path
@@ -14,6 +15,8 @@ from kbert.serving.portable.onnx_export import export_onnx
 from kbert.tasks.classification.model import Classifier
 from kbert.tasks.question_answering.model import QuestionAnswerer
 from tests.small_pipelines import TOKENIZER, VOCABULARY, small_classifier
+from tests.small_translator import LINES, small_translator
+from tests.transformers_process import run_with_transformers
 
 
 def test_the_folder_and_its_tensors(tmp_path):
@@ -48,6 +51,16 @@ def test_onnx_runtime_joins_the_ops_of_each_layer(tmp_path):
     assert not {"Softmax", "Erf", "ReduceMean", "LayerNormalization"} & set(kinds)
 
 
+def test_the_card_of_a_translator_has_each_file_and_one_layer_for_all(tmp_path):
+    folder = export_onnx(small_translator(decoder_layers=2), tmp_path)
+    card = (folder / "README.md").read_text("utf-8")
+    for name in ("encoder_model", "decoder_model", "decoder_with_past_model"):
+        assert f"`{name}.onnx`:\n\n|  | name |" in card
+    shape = "batch_size, 2, past_decoder_sequence_length, 8"
+    assert f"| input | `past_key_values.i.decoder.key` | float32 | {shape} |" in card
+    assert not re.search(r"(past_key_values|present)\.\d", card) and "`source.spm`" in card
+
+
 def test_weights_of_another_precision_are_written_as_float32(tmp_path):
     folder = export_onnx(small_classifier(dtype="bfloat16"), tmp_path)
     weights = onnx.load(folder / "model.onnx").graph.initializer
@@ -61,9 +74,9 @@ PAGE = Path(__file__).parents[3] / "docs" / "export.md"
 
 @pytest.mark.skipif(not PAGE.exists(), reason="the tests run without the project's pages")
 def test_the_programs_of_the_page(tmp_path, monkeypatch):
-    """From texts to answers with `tokenizers` and ONNX Runtime: labels, and the best span."""
+    """From texts to answers in ONNX Runtime: labels, the best span, a translation."""
     section = PAGE.read_text("utf-8").split("## ONNX and LiteRT")[1].split("\n## ")[0]
-    classify, read = re.findall(r"```python\n(.*?)```", section, re.DOTALL)
+    classify, read, translate = re.findall(r"```python\n(.*?)```", section, re.DOTALL)
     monkeypatch.chdir(tmp_path)
     # The small vocabulary spells words: all that the page asks fits into one window.
     encoder = Bert(len(VOCABULARY), 16, 1, 2, 32, 128, initializer_range=0.5)
@@ -78,3 +91,39 @@ def test_the_programs_of_the_page(tmp_path, monkeypatch):
     assert len(names["windows"]) == 1
     expected = reader.predict(([names["question"]], [names["context"]]))[0]
     assert names["answer"].encode() == expected["nbest_answer"][0]
+    translator = small_translator(beam_size=1, length_ratio=0.0, length_extra=40)
+    export_onnx(translator, "networks", "en-de")
+    exec(translate, names)
+    assert [names["translation"]] == translator.predict(["a dull plot"])
+
+
+OPTIMUM = """
+import json, sys
+try:
+    from optimum.onnxruntime import ORTModelForSeq2SeqLM
+except ImportError:
+    sys.exit(print("null"))
+from transformers import AutoTokenizer
+folder, *texts = sys.argv[1:]
+tokenizer = AutoTokenizer.from_pretrained(folder)
+given = tokenizer(texts, return_tensors="pt", padding=True)
+found = ORTModelForSeq2SeqLM.from_pretrained(folder).generate(**given)
+print(json.dumps(tokenizer.batch_decode(found, skip_special_tokens=True)))
+"""
+
+
+@pytest.mark.parity
+@pytest.mark.slow
+@pytest.mark.parametrize("beam_size", [1, 4])
+def test_translations_of_optimum(beam_size, tmp_path):
+    """With Optimum's search of as many hypotheses, by the settings in the folder alone."""
+    model = small_translator(
+        beam_size=beam_size, decoder_layers=2, length_ratio=0.0, length_extra=40
+    )
+    folder = export_onnx(model, tmp_path, "en-de")
+    texts = LINES[:6]
+    printed = run_with_transformers(OPTIMUM, str(folder), *texts).splitlines()[-1]
+    found = json.loads(printed)
+    if found is None:
+        pytest.skip("needs optimum-onnx in KBERT_PEER_PYTHON")
+    assert found == model.predict(texts)

@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 
 from kbert.serving.portable.onnx_export import export_onnx
+from kbert.serving.portable.onnx_networks import networks
 from kbert.tasks.embedding.head import POOLINGS
 from tests.serving.portable.run_onnx import exported
+from tests.small_captioner import small_captioner
 from tests.small_pipelines import (
     small_classifier,
     small_embedder,
@@ -17,7 +19,7 @@ from tests.small_pipelines import (
     small_regressor,
     small_span_tagger,
 )
-from tests.small_translator import small_translator
+from tests.small_translator import shared_translator
 
 CLOSE = {"rtol": 0, "atol": 1e-4}
 
@@ -76,7 +78,9 @@ def test_tokens_that_were_hidden_and_tokens_that_follow(objective, tied, tmp_pat
         np.testing.assert_allclose(found["seq_relationship_logits"], pair, **CLOSE)
 
 
-def test_a_translator_is_refused_before_anything_is_written(tmp_path):
-    with pytest.raises(ValueError, match="must be an encoder with a head.* a Translator"):
-        export_onnx(small_translator(), tmp_path, "network")
+def test_a_translator_has_three_networks_and_a_captioner_none(tmp_path):
+    names = ["encoder_model", "decoder_model", "decoder_with_past_model"]
+    assert list(networks(shared_translator())) == names
+    with pytest.raises(ValueError, match="have an encoder with a head, or translate.* a Captioner"):
+        export_onnx(small_captioner(), tmp_path, "network")
     assert not list(tmp_path.iterdir())

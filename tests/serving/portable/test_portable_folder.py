@@ -54,11 +54,21 @@ def test_the_card_names_what_goes_in_and_out(tmp_path):
     (tmp_path / "model.onnx").write_bytes(b"12345")
     tensors = [NetworkTensor("ids", "int64", ["n"])], [NetworkTensor("logits", "float32", ["n", 3])]
     about = {"data": [{"part": "train", "examples": 1234, "source": "a.tsv"}], "metrics": {}}
-    write_card(tmp_path, "a.b", small_classifier(), "Anything runs it.", tensors, about)
-    card = (tmp_path / "README.md").read_text("utf-8")
-    assert card.startswith("# a.b\n\nThe network of a Classifier of kbert ")
-    assert "| input | `ids` | int64 | n |\n| output | `logits` | float32 | n, 3 |" in card
-    assert "\n5 bytes, float32." in card and "| train | 1,234 | a.tsv |" in card
+
+    def card(*files):
+        networks = dict.fromkeys(files, tensors)
+        notes = ["Anything runs it.", "Ids go in."]
+        write_card(tmp_path, "a.b", small_classifier(), networks, notes, about)
+        return (tmp_path / "README.md").read_text("utf-8")
+
+    one = card("model.onnx")
+    assert one.startswith("# a.b\n\nThe network of a Classifier of kbert ")
+    assert "\n\nAnything runs it.\n\nIds go in.\n\n|  | name | type | shape |" in one
+    assert "| input | `ids` | int64 | n |\n| output | `logits` | float32 | n, 3 |" in one
+    assert "\n5 bytes, float32." in one and "| train | 1,234 | a.tsv |" in one
+    two = card("encoder.onnx", "decoder.onnx")
+    for file in ("encoder", "decoder"):
+        assert f"\n\n`{file}.onnx`:\n\n|  | name | type | shape |" in two
 
 
 def test_a_folder_appears_whole_or_not_at_all(tmp_path):
