@@ -72,7 +72,7 @@ def build_table(
     Without `special_tokens_in_text` the markers of `special_markers` are control characters like
     any other; with it they become their tokens.
     """
-    alphabet = {ord(letter) for token in vocabulary.tokens for letter in token}
+    alphabet = set(map(ord, set().union(*vocabulary.tokens)))
     codes = _codes(alphabet, rules)
     isolated, padded = rules.isolated(), rules.padded()
     ordering = rules.ordering_classes()
@@ -151,6 +151,9 @@ def _model_tokens(
     tokens = []
     for number, token in enumerate(vocabulary.tokens):
         prefix = "##" if token.startswith("##") and len(token) > 2 else ""
+        if token[len(prefix) :].isalnum() and token.isascii():  # most of them stay as they are
+            tokens.append(token)
+            continue
         points = list(map(ord, token[len(prefix) :]))
         is_word = alone.isdisjoint(points) or (len(points) == 1 and not prefix)
         if token in specials:

@@ -10,7 +10,7 @@ step depends on neighbours: NFD sorts runs of marks by their combining class (`o
 import dataclasses
 import functools
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 
 import numpy as np
@@ -184,22 +184,29 @@ def canonical_decompositions() -> dict[int, tuple[int, ...]]:
     younger than the reference's table must be left out.
     """
     younger = frozenset(code_points(_YOUNGER_DECOMPOSITIONS).tolist())
+    decomposed = functools.partial(unicodedata.normalize, "NFD")
     return {
-        point: tuple(map(ord, decomposed))
-        for point in range(0xC0, _LAST_WITH_CASE_OR_DECOMPOSITION + 1)
-        if (decomposed := unicodedata.normalize("NFD", chr(point))) != chr(point)
-        and point not in younger
+        point: tuple(map(ord, decomposed(chr(point))))
+        for point in _changed_by(decomposed)
+        if point not in younger
     }
 
 
 @functools.lru_cache(maxsize=1)
 def lowercase_letters() -> dict[int, tuple[int, ...]]:
     """Returns code point -> its lower case, if that differs; only U+0130 becomes two."""
-    found = {
-        point: tuple(map(ord, lower))
-        for point in range(_LAST_WITH_CASE_OR_DECOMPOSITION + 1)
-        if (lower := chr(point).lower()) != chr(point)
-    }
+    found = {point: tuple(map(ord, chr(point).lower())) for point in _changed_by(str.lower)}
     for ranges, distance in _YOUNGER_LOWERCASE:
         found.update((point, (point + distance,)) for point in code_points(ranges).tolist())
     return found
+
+
+def _changed_by(change: Callable[[str], str]) -> Iterator[int]:
+    """Yields the code points that become something else, in order.
+
+    Pages of which none does, as most are, are looked at as a whole.
+    """
+    for start in range(0, _LAST_WITH_CASE_OR_DECOMPOSITION + 1, 256):
+        page = "".join(map(chr, range(start, start + 256)))
+        if change(page) != page:
+            yield from (ord(letter) for letter in page if change(letter) != letter)
