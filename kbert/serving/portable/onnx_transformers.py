@@ -118,11 +118,11 @@ class _Decoder:
         graph = self.graph
         attend = _to_itself(graph, block.self_attention, own_mask, partial(self._so_far, number))
         attended = _residual(graph, block.self_attention_residual, hidden, [attend])
-        crossed = [
-            _to_memory(graph, attention, self._memory(number, name, attention), masks[name])
-            for name in self.memories
-            for attention in [block.cross_attention if name == _SOURCE else block.bert_attention]
-        ]
+        crossed = []
+        for name in self.memories:
+            attention = block.cross_attention if name == _SOURCE else block.bert_attention
+            seen = self._memory(number, name, attention)
+            crossed.append(_to_memory(graph, attention, seen, masks[name]))
         hidden = _residual(graph, block.cross_attention_residual, attended, crossed)
         return _fed(graph, block, hidden)
 
