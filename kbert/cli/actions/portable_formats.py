@@ -8,7 +8,7 @@ from kbert.data.tables.table import nearest
 
 SAVED_MODEL, ONNX, LITERT = "savedmodel", "onnx", "litert"
 FORMATS = (SAVED_MODEL, ONNX, LITERT)
-# Tasks whose models search word by word: LiteRT has no place for that, ONNX one for texts alone.
+# Tasks that search word by word, and whose networks are not written in the format.
 _REFUSED = {ONNX: ("captioning",), LITERT: ("translation", "captioning")}
 _FLOATS = "float32"  # the one precision of a network
 
