@@ -29,20 +29,21 @@ def score_mask(graph: OnnxGraph, mask: str | None, causal: str | None = None) ->
 
     Args:
         graph: the graph.
-        mask: int64 (B, S), 1 for a key that may be seen; or None.
+        mask: int64 (B, S), 1 for a key that may be seen; or None, if `causal` is given.
         causal: int64 (B, T) tokens, each of which sees those up to itself; or None.
     """
-    real = None
+    seen = []
     if mask is not None:
         real = graph.op("Unsqueeze", graph.op("Unsqueeze", mask, axes=[1]), axes=[2])
-        real = graph.op("Cast", real, to=_FLOAT)
+        seen.append(graph.op("Cast", real, to=_FLOAT))
     if causal is not None:
         order = places(graph, causal)
         queries = graph.op("Unsqueeze", order, axes=[1, 3])
         keys = graph.op("Unsqueeze", order, axes=[1, 2])
-        before = graph.op("Cast", graph.op("GreaterOrEqual", queries, keys), to=_FLOAT)
-        real = before if real is None else graph.op("Mul", real, before)
-    return graph.op("Mul", graph.op("Sub", graph.number(1.0), str(real)), graph.number(_NEVER))
+        before = graph.op("GreaterOrEqual", queries, keys)
+        seen.append(graph.op("Cast", before, to=_FLOAT))
+    both = graph.op("Mul", *seen) if len(seen) > 1 else seen[0]
+    return graph.op("Mul", graph.op("Sub", graph.number(1.0), both), graph.number(_NEVER))
 
 
 def projected(
