@@ -1,9 +1,12 @@
 """The pages say what is there: options, links and commands."""
 
+import argparse
 import dataclasses
 import importlib
 import re
+import runpy
 import shlex
+import sys
 from pathlib import Path
 
 import pytest
@@ -94,6 +97,52 @@ def test_commands_are_found_and_wrong_ones_told(tmp_path):
     page.write_text("```\nkbert evaluate runs/a --splitt dev\n```\n")
     with pytest.raises(pytest.fail.Exception, match="No such option"):
         test_the_program_knows_the_words_of_each_command(page)
+
+
+class Taken(Exception):
+    """A program took its arguments."""
+
+
+def programs_of(page: Path) -> list[list[str]]:
+    """The programs of this repository that a page runs, each with its arguments."""
+    text = page.read_text(encoding="utf-8").replace("\\\n", " ")
+    found = re.findall(r"python\s+((?:benchmarks|export|tpu)/\w+\.py[^`\n]*)", text)
+    words = [shlex.split(line, comments=True) for line in found]
+    return [some[: [*some, "<"].index("<")] for some in words]
+
+
+WITH_PROGRAMS = [
+    page for page in [*PAGES, ROOT / "export/README.md"] if page.exists() and programs_of(page)
+]
+
+
+@pytest.mark.parametrize("page", WITH_PROGRAMS, ids=name_of)
+def test_programs_take_the_arguments_of_each_command(page, monkeypatch):
+    """Begun, and ended when the arguments are read: what they do next takes long, or much data."""
+    parse = argparse.ArgumentParser.parse_args
+
+    def parse_and_end(parser, *arguments):
+        parse(parser, *arguments)
+        raise Taken
+
+    monkeypatch.setattr(argparse.ArgumentParser, "parse_args", parse_and_end)
+    for name, *arguments in programs_of(page):
+        if name.endswith("_summary.py"):  # without a parser
+            assert not arguments, name
+            continue
+        monkeypatch.setattr(sys, "argv", [name, *arguments])
+        monkeypatch.syspath_prepend(str((ROOT / name).parent))
+        with pytest.raises(Taken):
+            runpy.run_path(str(ROOT / name), run_name="__main__")
+
+
+def test_programs_are_found_and_wrong_arguments_told(tmp_path, monkeypatch):
+    page = tmp_path / "page.md"
+    page.write_text("`python\nexport/export_model.py RUN models`\n```\npython tpu/a.py < b\n```\n")
+    assert programs_of(page) == [["export/export_model.py", "RUN", "models"], ["tpu/a.py"]]
+    page.write_text("`python export/export_model.py RUN models --nam sentiment --other`")
+    with pytest.raises(SystemExit):
+        test_programs_take_the_arguments_of_each_command(page, monkeypatch)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
