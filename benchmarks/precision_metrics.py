@@ -3,10 +3,11 @@
     python benchmarks/precision_metrics.py minilm-squad=SQUAD/dev-v1.1.json.gz minilm-ner=FILE ...
 
 A model is a name or a folder; its file holds labelled examples as `kbert evaluate` takes them, of
-WNUT-17's types made the four of `minilm-ner`; or it is GLUE's folder SST-2. Results of other models
-and files stay. Computed in Python with the weights and products of an export of that precision, as
-`kbert export --measure` has it for the card. All metrics in hundredths; beside them the share of
-texts that get another answer, as a metric of a small set moves with every single one.
+WNUT-17's types made the four of `minilm-ner`; or it is GLUE's folder SST-2, or for a model of
+`ladder.py` from German to English that of Multi30k. Results of other models and files stay.
+Computed in Python with the weights and products of an export of that precision, as `kbert export
+--measure` has it for the card. All metrics in hundredths; beside them the share of texts that get
+another answer, as a metric of a small set moves with every single one.
 """
 
 import argparse
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from shipped_entity_recognizer import common_types
+from side_by_side.multi30k_data import TESTS, read_split
 from side_by_side.results import write
 
 import kbert
@@ -24,46 +26,55 @@ from kbert.data.classification.glue_tasks import read_glue
 from kbert.data.entities.tagged_sentences import TaggedSentences
 from kbert.serving.export.precision import PRECISIONS, in_precision
 from kbert.tasks.registry import task_of
+from kbert.training.translation.evaluation import translation_scores
 
 RESULTS = Path(__file__).parent / "results" / "precision_metrics.json"
-SHOWN = ("accuracy", "exact_match", "f1", "exact", "spearman")
+SHOWN = ("accuracy", "exact_match", "f1", "exact", "spearman", "bleu", "chrf")
+IN_HUNDREDTHS = {"exact_match", "exact", "bleu"}  # others are parts of one
 
 
-def answered(model: Any, examples: Any) -> list[list[tuple[Any, ...]]]:
-    """Place and label of all that a model finds in each text, without scores; none of vectors."""
-    if isinstance(model, kbert.TextEmbedder):
-        return []
+def read(name: str, file: Path, model: Any) -> Any:
+    """The labelled examples of a file."""
+    if isinstance(model, kbert.Translator):
+        return read_split(file, TESTS[0], "de-en")
+    if file.is_dir():
+        return read_glue("sst2", file.parent, "dev")
+    examples = task_of(model).measured_examples(file, columns_of(name, {}), model)
+    return common_types(examples) if isinstance(examples, TaggedSentences) else examples
+
+
+def asked(model: Any, examples: Any) -> tuple[dict[str, Any], list[Any]]:
+    """Metrics; and what a model says of each text, without scores: nothing of vectors."""
+    if isinstance(model, kbert.Translator):
+        found = model.predict(examples.sources)
+        return translation_scores(found, examples.targets), found
     task: Any = task_of(model)
+    metrics = task.measure(model, examples)[0]
+    if isinstance(model, kbert.TextEmbedder):
+        return metrics, []
     columns = list(zip(*task.rows(examples)))
-    found = model.answers(list(columns[0]) if len(columns) == 1 else tuple(map(list, columns)))
-    each = [one if isinstance(one, list) else [one] for one in found]
-    return [[tuple(map(a.get, ("start", "end", "label"))) for a in one] for one in each]
+    answers = model.answers(list(columns[0]) if len(columns) == 1 else tuple(map(list, columns)))
+    each = [one if isinstance(one, list) else [one] for one in answers]
+    return metrics, [[tuple(map(a.get, ("start", "end", "label"))) for a in one] for one in each]
 
 
 def measured(name: str, file: Path) -> list[dict[str, Any]]:
     """A row a precision of one model."""
     model = kbert.load(name)
-    task: Any = task_of(model)
-    if file.is_dir():
-        examples: Any = read_glue("sst2", file.parent, "dev")
-    else:
-        examples = task.measured_examples(file, columns_of(name, {}), model)
-    if isinstance(examples, TaggedSentences):
-        examples = common_types(examples)
+    examples = read(name, file, model)
     rows: list[dict[str, Any]] = []
     said: list[Any] = []
     for precision in PRECISIONS:
         rounded = in_precision(model, precision)
         with as_exported(rounded, precision):
-            found, answers = task.measure(rounded, examples)[0], answered(rounded, examples)
+            found, answers = asked(rounded, examples)
         said = said or answers
         changed = sum(a != b for a, b in zip(said, answers, strict=True))
-        # The official script of SQuAD tells hundredths, the others parts of one.
-        scale = 1 if "exact_match" in found or "exact" in found else 100
+        scale = 1 if IN_HUNDREDTHS & found.keys() else 100
         metrics = {key: round(scale * float(found[key]), 3) for key in SHOWN if key in found}
         change = {f"{key}_change": round(metrics[key] - rows[0][key], 3) for key in metrics if rows}
         row = {"model": Path(name).parent.name or name, "file": file.name, "precision": precision}
-        row |= {"examples": len(examples)}
+        row |= {"examples": len(getattr(examples, "sources", examples))}
         row |= {"changed_percent": round(100 * changed / len(said), 2)} if said else {}
         rows.append(row | metrics | change)
         print(rows[-1], flush=True)

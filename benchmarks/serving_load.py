@@ -6,26 +6,25 @@ Clients ask one row at a time, each as soon as it has its answer: over REST, and
 many threads. Then, for each task: what the server adds to the model's own time for a request of
 eight rows (the two take turns), how much more 64 clients get answered than one, and how long the
 first request after loading takes beside the median, of five starts. Beside them, over REST too, the
-same weights in transformers on PyTorch behind FastAPI (not the translator). The clients share the
-cores with the server.
+same weights (not the translator's) in ONNX Runtime behind the server that `kbert serve` is made of,
+and in transformers on PyTorch behind FastAPI. The clients share the cores with the server.
 """
 
 import argparse
 import itertools
 import statistics
-import sys
 import tempfile
 from pathlib import Path
 from typing import Any
 
 from side_by_side.results import parser, write
 from side_by_side.serving_models import TASKS, Rows, columns, written
-from side_by_side.serving_process import running, serving
+from side_by_side.serving_peers import CLIENTS, PEERS, beside
+from side_by_side.serving_process import serving
 from side_by_side.serving_requests import RATE, Ask, load, over_rest, timed
 
 from kbert.serving.loading.exported import LoadedModel
 
-CLIENTS = (1, 8, 64)
 BATCH, PAIRS, STARTS = 8, 120, 5
 OPTIONS = ("--max-concurrency", "256")
 
@@ -48,20 +47,6 @@ def first_times_median(base: Path, task: str, rows: Rows) -> dict[str, float]:
             found.append(first / statistics.median(others))
     of = {"first_times_median": statistics.median(found), "first_times_median_at_worst": max(found)}
     return {name: round(times, 2) for name, times in of.items()}
-
-
-def beside(task: str, folder: Path, python: str, rows: Rows, seconds: float) -> dict[int, Any]:
-    """The same load on PyTorch behind FastAPI: clients -> figures; none where it cannot run."""
-    command = [python, "-m", "peers.torch_server", task, str(folder / "huggingface" / task)]
-    try:
-        with running(command, folder / "peer.log") as process:
-            ask = over_rest(process.rest, task)
-            for one in rows[:20]:
-                ask([one])
-            return {clients: load(ask, rows, clients, seconds) for clients in CLIENTS}
-    except RuntimeError as error:
-        print(f"FastAPI was not run: {error}", file=sys.stderr)
-        return {}
 
 
 def measured(
@@ -89,12 +74,12 @@ def measured(
     alone, many = (found["REST", clients][RATE] for clients in (CLIENTS[0], CLIENTS[-1]))
     figures[f"clients_{CLIENTS[-1]}_times_1"] = round(many / alone, 2)
     figures |= firsts
-    if task != "translation":
-        peer = beside(task, folder, arguments.peer_python, rows, arguments.seconds)
-        for clients, of_peer in peer.items():
-            found["FastAPI", clients] = of_peer
-            name = f"times_fastapi_at_{clients}"
-            figures[name] = round(found["REST", clients][RATE] / of_peer[RATE], 2)
+    for way in () if task == "translation" else PEERS:
+        of_peer = beside(way, task, folder, arguments.peer_python, rows, arguments.seconds)
+        for clients, one in of_peer.items():
+            found[way, clients] = one
+            name = f"times_{way.lower().replace(' ', '_')}_at_{clients}"
+            figures[name] = round(found["REST", clients][RATE] / one[RATE], 2)
     return found, figures
 
 

@@ -42,7 +42,6 @@ SHORT = {
     "--shards": "2",
     "--vocabulary-size": "300",
     "--part": "1/1",
-    "--split": "6,2,2",
 }
 # Beginning of a command -> options that it gets here for small data, where it has none of its own.
 ADDED = {
@@ -139,7 +138,8 @@ def shortened(words: list[str]) -> list[str]:
 
 def made_short(line: str) -> list[str]:
     """The words of a command with the values of SHORT and the options of ADDED."""
-    words = shlex.split(line.replace("$PAIRS", str(sample_path("translation/train.tsv").parent)))
+    line = line.replace("$PAIRS", str(sample_path("translation/train.tsv").parent))
+    words = shlex.split(line.replace("6000,1000,1000", "6,2,2"))  # images
     words = [SHORT.get(option, word) for option, word in zip(["", *words], words)]
     if words[0] in ("train", "pretrain"):
         words.append("--overwrite")  # pages name one run several times

@@ -6,16 +6,14 @@ It takes the requests that `kbert serve` takes, {"inputs": {column: [text, ...]}
 line with its address when it listens.
 """
 
-import json
 import os
-import socket
 import sys
 from collections.abc import Callable
 from typing import Any
 
 import torch
-import uvicorn
 from fastapi import FastAPI
+from peers.rest_process import serve
 from peers.torch_spans import SpanReader
 from transformers import AutoModelForSequenceClassification, AutoTokenizer, pipeline
 
@@ -67,13 +65,7 @@ def main() -> None:
     def predict(request: dict[str, dict[str, list[str]]]) -> dict[str, Any]:
         return {"outputs": answer(request["inputs"])}
 
-    # As sockets of asyncio's own making: one of `create_server` would let answers wait 40 ms.
-    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    listener.bind(("127.0.0.1", 0))
-    listener.listen()
-    address = f"http://127.0.0.1:{listener.getsockname()[1]}"
-    print(json.dumps({"rest": address, "grpc": ""}), flush=True)
-    uvicorn.Server(uvicorn.Config(app, log_level="warning")).run(sockets=[listener])
+    serve(app)
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ from typing import Any
 from kbert.data.samples import sample_path
 from kbert.models.encoder_decoders.transformer import Transformer
 from kbert.serving.export.export import export
+from kbert.serving.portable.onnx_export import export_onnx
 from kbert.tasks.classification.model import Classifier
 from kbert.tasks.load import load
 from kbert.tasks.ner.model import EntityRecognizer
@@ -29,7 +30,7 @@ def written(task: str, base: Path, translator: Path | None) -> Rows:
     """Writes an export of a task below `base`, under the task's name.
 
     Where transformers has such a model, the same weights are written beside `base` for it, in the
-    folder huggingface/TASK.
+    folder huggingface/TASK, and for ONNX Runtime in onnx/TASK.
 
     Args:
         task: One of `TASKS`.
@@ -47,6 +48,7 @@ def written(task: str, base: Path, translator: Path | None) -> Rows:
     reader: Any = _READERS[task]("all-MiniLM-L6-v2")
     export(reader, base, task)
     reader.save_pretrained(base.parent / "huggingface" / task, format="huggingface")
+    export_onnx(reader, base.parent / "onnx", task)
     return _questions() if task == "questions" else [{"text": text} for text in sentences()]
 
 
