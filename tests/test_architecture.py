@@ -52,6 +52,9 @@ EXCEPTIONS: dict[tuple[str, str], str] = {
     ("tensorflow_imports", "kbert/optimization/losses.py::tensorflow"): (
         "a fused update and sums over replicas, only where the running backend is TensorFlow"
     ),
+    ("tensorflow_imports", "kbert/gradients.py::_keep_with_graph"): (
+        "TensorFlow's table of gradients keeps graphs for ever; only where TensorFlow runs"
+    ),
     ("tensorflow_imports", "kbert/__main__.py"): "it is the program, run as a module",
     ("tensorflow_imports", "kbert/layers/embeddings.py::looked_up"): (
         "Keras' look-up costs six steps of a TensorFlow graph in place of one, dozens of times"

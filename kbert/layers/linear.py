@@ -1,49 +1,19 @@
-"""Dense layers over the last axis, their activations, and functions with custom gradients.
+"""Dense layers over the last axis, and their activations.
 
 A dense layer always multiplies two matrices: with rank-2 operands and a separate bias,
 TensorFlow's graph rewriting fuses product, bias and exact GELU into one oneDNN call; a rank-3
 product is not fused.
 """
 
-import functools
 import math
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable
 from typing import Any
 
 import keras
 from keras import ops
 
+from kbert.gradients import own_gradient
 from kbert.layers.residual import ConfiguredLayer, ShapeKeepingLayer
-
-_WANTED: ContextVar[bool] = ContextVar("gradients_are_wanted", default=True)
-
-
-def own_gradient(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Applies `keras.ops.custom_gradient`, except within `without_gradients`."""
-    with_gradient = ops.custom_gradient(function)
-
-    @functools.wraps(function)
-    def called(*args: Any) -> Any:
-        return with_gradient(*args) if _WANTED.get() else function(*args)[0]
-
-    return called
-
-
-@contextmanager
-def without_gradients() -> Iterator[None]:
-    """Lets functions be traced without their custom gradients.
-
-    TensorFlow keeps such gradients with a saved graph, and in a global table of the process that
-    loads it, which keeps the model alive for ever.
-    """
-    token = _WANTED.set(False)
-    try:
-        yield
-    finally:
-        _WANTED.reset(token)
-
 
 _ACTIVATIONS: dict[str, Callable[[Any], Any]] = {
     "gelu": lambda x: ops.gelu(x, approximate=False),  # exact, with erf

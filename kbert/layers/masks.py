@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 
 from keras import ops
 
+from kbert.gradients import own_gradient
 from kbert.layers.embeddings import looked_up
-from kbert.layers.linear import own_gradient
 
 
 def padding_attention_mask(padding_mask: Any) -> Any:

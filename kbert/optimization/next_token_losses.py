@@ -6,6 +6,7 @@ import keras
 import numpy as np
 from keras import ops
 
+from kbert.gradients import own_gradient
 from kbert.optimization.losses import wide_dtype
 from kbert.optimization.sequence_losses import StreamingMean, TokenCrossEntropy
 
@@ -140,7 +141,7 @@ def _row_losses(logits: Any, targets: Any, smoothing: float) -> Any:
     targets_share = 1.0 - smoothing
 
     # The targets, which have no gradient, are captured: backends disagree on what to return.
-    @ops.custom_gradient
+    @own_gradient
     def losses(logits: Any) -> Any:
         wide = ops.cast(logits, dtype)
         probabilities = ops.softmax(wide, axis=-1)

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import keras
 from keras import ops
 
+from kbert.gradients import own_gradient
 from kbert.layers.convolution.weight_norm import WeightNormLinear
-from kbert.layers.linear import own_gradient
 from kbert.layers.masks import additive_mask
 from kbert.layers.residual import ConfiguredLayer, Dropout
 

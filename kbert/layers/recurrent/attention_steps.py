@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import keras
 from keras import ops
 
-from kbert.layers.linear import own_gradient
+from kbert.gradients import own_gradient
 from kbert.layers.masks import additive_mask
 from kbert.layers.recurrent.cells import Cell, product, product_over_rows
 from kbert.layers.recurrent.recurrent import states_before

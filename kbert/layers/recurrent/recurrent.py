@@ -8,7 +8,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from kbert.layers.linear import own_gradient
+from kbert.gradients import own_gradient
 from kbert.layers.recurrent.cells import CELLS, Cell, cell_of
 from kbert.layers.recurrent.scan import scan
 from kbert.layers.residual import ConfiguredLayer

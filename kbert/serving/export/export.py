@@ -11,7 +11,7 @@ import keras
 import tensorflow as tf
 
 from kbert import __version__
-from kbert.layers.linear import without_gradients
+from kbert.gradients import without_gradients
 from kbert.serving.export.base_files import write_base_files
 from kbert.serving.export.precision import WeightSubstitutes, in_precision
 from kbert.serving.export.request_batching import batching_of, can_join, served_function

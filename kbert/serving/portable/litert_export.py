@@ -7,7 +7,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from kbert.layers.linear import without_gradients
+from kbert.gradients import without_gradients
 from kbert.serving.portable.onnx_encoders import check_encoder, reads_segments
 from kbert.serving.portable.portable_folder import (
     TEXTS,

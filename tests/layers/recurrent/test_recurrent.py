@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from kbert.layers.linear import without_gradients
+from kbert.gradients import without_gradients
 from kbert.layers.recurrent.recurrent import OrthogonalBlocks, Recurrent
 from tests.check_layer import check_layer
 

@@ -1,10 +1,14 @@
 """Gradients that a function writes out, and graphs without them."""
 
+import gc
+import weakref
+
 import numpy as np
 import tensorflow as tf
 from keras import ops
+from tensorflow.python.framework.ops import gradient_registry
 
-from kbert.layers.linear import own_gradient, without_gradients
+from kbert.gradients import own_gradient, without_gradients
 
 
 @own_gradient
@@ -39,3 +43,20 @@ def test_it_is_wanted_again_after_an_error():
     except KeyError:
         pass
     assert gradient_of(doubled, tf.constant([1.0]))[1].numpy() == 7.0
+
+
+def test_a_graph_with_a_gradient_is_freed():
+    """TensorFlow alone keeps such a graph, and all that it holds, to the end of the process."""
+
+    def repeated(x):
+        return tf.while_loop(lambda i, _: i < 2, lambda i, y: (i + 1, doubled(y)), (0, x))[1]
+
+    function = tf.function(lambda x: gradient_of(repeated, x), autograph=False)
+    y, found = function(tf.constant([3.0]))
+    assert y.numpy() == 12.0 and found.numpy() == 49.0
+    graph = weakref.ref(function.get_concrete_function(tf.constant([3.0])).graph)
+    gradients = len(gradient_registry.list())
+    assert graph() is not None
+    del function
+    gc.collect()
+    assert graph() is None and len(gradient_registry.list()) < gradients

@@ -1,0 +1,62 @@
+"""Functions that write out their own gradient."""
+
+import functools
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+import keras
+from keras import ops
+
+_WANTED: ContextVar[bool] = ContextVar("gradients_are_wanted", default=True)
+
+
+def own_gradient(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Applies `keras.ops.custom_gradient`, except within `without_gradients`."""
+    with_gradient = ops.custom_gradient(function)
+
+    @functools.wraps(function)
+    def called(*args: Any) -> Any:
+        if not _WANTED.get():
+            return function(*args)[0]
+        found = with_gradient(*args)
+        if keras.backend.backend() == "tensorflow":
+            _keep_with_graph(keras.tree.flatten(found)[0])
+        return found
+
+    return called
+
+
+def _keep_with_graph(result: Any) -> None:
+    """Lets the graph of a tensor own the custom gradient that made the tensor.
+
+    TensorFlow enters the custom gradients of graphs in a table of the process, for ever; they hold
+    tensors, so that no graph with one, and nothing that it uses, would ever be freed.
+    """
+    graph = getattr(result, "graph", None)  # an eager tensor has none
+    if graph is None:
+        return
+    from tensorflow.python.framework.ops import gradient_registry
+
+    table = gradient_registry._registry
+    name = result.op.get_attr("_gradient_op_type").decode()
+    gradient = table[name]["type"]
+    setattr(graph, name, gradient)
+    kept = weakref.ref(gradient, lambda _: table.pop(name, None))
+    table[name]["type"] = lambda *upstream: kept()(*upstream)
+
+
+@contextmanager
+def without_gradients() -> Iterator[None]:
+    """Lets functions be traced without their custom gradients.
+
+    TensorFlow keeps such gradients with a saved graph, and in a table of the process that loads it,
+    which keeps the model alive for ever.
+    """
+    token = _WANTED.set(False)
+    try:
+        yield
+    finally:
+        _WANTED.reset(token)
