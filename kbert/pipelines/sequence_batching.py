@@ -77,6 +77,10 @@ class SequenceBatching(Batching):
         """Encodes string targets (B,) of a dataset as numbers, as graph code."""
         raise ValueError(f"targets must be numbers. Received: strings {names}")
 
+    def encode_ids(self, ids: Any) -> Any:
+        """Encodes whole numbers as targets (B,) of a dataset, as graph code."""
+        return ids
+
     def fit_arguments(
         self,
         x: Any,
@@ -228,11 +232,16 @@ class SequenceBatching(Batching):
 
         def encode(x: Any, *rest: Any) -> Any:
             inputs = self.token_inputs(x)
-            if rest and getattr(rest[0], "dtype", None) == tf.string:
-                rest = (self.encode_names(rest[0]), *rest[1:])
+            if rest and isinstance(rest[0], tf.Tensor):
+                rest = (self._encode_batch(rest[0]), *rest[1:])
             return (inputs, *rest) if rest else inputs
 
         return read_ahead(dataset.map(plain(encode), num_parallel_calls=tf.data.AUTOTUNE))
+
+    def _encode_batch(self, targets: tf.Tensor) -> tf.Tensor:
+        if targets.dtype == tf.string:
+            return self.encode_names(targets)
+        return self.encode_ids(targets) if targets.dtype.is_integer else targets
 
     def token_inputs(self, x: Any) -> dict[str, Any]:
         """Tokenizes string tensors (B,), pairs as a tuple, list or dict of two, as graph code."""

@@ -156,19 +156,20 @@ class TaskModel(keras.Model):
 
         Args:
             optimizer: a Keras optimizer or its name; None for the task's own.
-            loss: a Keras loss or its name; None for the task's own. One that needs distributions
-                over classes gets them from class ids too, and so do all metrics beside it.
+            loss: a Keras loss or its name; None for the task's own. Those of classes get logits;
+                one that needs distributions gets them from ids too, as do all metrics beside it.
             metrics: a list of Keras metrics or their names; None for the task's own.
             jit_compile: True for XLA, which would recompile for each length of texts; None for
                 False with raw texts on TensorFlow, and else as Keras chooses.
             **kwargs: further arguments of Keras' `compile`.
 
         Raises:
-            ValueError: optimizer or loss would not apply to the whole batch of a strategy.
+            ValueError: the loss is for probabilities, or a strategy's replicas cannot share it.
         """
+        self.note_compiled([loss, metrics, kwargs.get("weighted_metrics")])
         if jit_compile is None:
-            on_tensorflow = keras.backend.backend() == "tensorflow"
-            jit_compile = False if self.batching is not None and on_tensorflow else "auto"
+            is_text = self.batching is not None and keras.backend.backend() == "tensorflow"
+            jit_compile = False if is_text else "auto"
         with self.replication.compiling(optimizer, loss) if self.replication else nullcontext():
             super().compile(
                 optimizer=self.default_optimizer() if optimizer is None else optimizer,
@@ -177,10 +178,9 @@ class TaskModel(keras.Model):
                 jit_compile=jit_compile,
                 **kwargs,
             )
-        self.note_compiled([loss, metrics, kwargs.get("weighted_metrics")])
 
     def note_compiled(self, given: list[Any]) -> None:
-        """Called by `compile` with `given`, the loss and the metrics that it received."""
+        """Checks and notes `given`, the loss and the metrics that `compile` received."""
 
     def compile_from_config(self, config: dict[str, Any]) -> None:
         """Compiles a loaded model like the saved one; Keras needs it where `compile` is its own."""

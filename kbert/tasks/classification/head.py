@@ -1,5 +1,6 @@
 """Classification and regression of one sequence: an encoder and a head on its first position."""
 
+import inspect
 from typing import Any
 
 import keras
@@ -176,6 +177,7 @@ class SequenceClassification(TaskModel):
         return self.sequence_head.saved_layers()
 
     def note_compiled(self, given: list[Any]) -> None:
+        check_takes_logits(given[0])
         self.needs_distributions = need_distributions(given)
 
     def targets_of_loss(self, y: Any, y_pred: Any) -> tuple[Any, Any]:
@@ -203,6 +205,24 @@ def sequence_head(model: Any, units: int, form: HeadForm) -> SequenceHead:
         dtype=model.dtype_policy,
         name="sequence_head",
     )
+
+
+def check_takes_logits(loss: Any) -> None:
+    """Raises a ValueError for one of Keras' losses that would take logits for probabilities."""
+    for one in tree.flatten(loss if loss is not None else []):
+        found = keras.losses.get(one) if isinstance(one, str) else one
+        if isinstance(found, keras.losses.Loss):
+            takes = found.get_config().get("from_logits", True)
+        else:
+            of_logits = inspect.signature(found).parameters.get("from_logits")
+            takes = of_logits is None or of_logits.default
+        if not takes:
+            name = getattr(found, "__name__", type(found).__name__)
+            raise ValueError(
+                "`loss` must take logits, which is what the model returns: None for the task's "
+                "own, or a loss of keras.losses made with from_logits=True. Received: "
+                f"loss={name}, which takes probabilities"
+            )
 
 
 def need_distributions(given: Any) -> bool:

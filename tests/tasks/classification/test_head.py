@@ -197,6 +197,24 @@ def test_losses_and_metrics_of_keras_over_class_ids(loss, metrics):
     assert found["accuracy"] == pytest.approx(hits)
 
 
+@pytest.mark.parametrize(
+    "loss",
+    [
+        "sparse_categorical_crossentropy",
+        "categorical_crossentropy",
+        keras.losses.sparse_categorical_crossentropy,
+        keras.losses.CategoricalCrossentropy(),
+        [keras.losses.BinaryCrossentropy(label_smoothing=0.1)],
+    ],
+)
+def test_losses_of_probabilities_are_refused(loss):
+    """They would take logits for probabilities, and train something else."""
+    model = made_model()
+    with pytest.raises(ValueError, match="`loss` must take logits.*which takes probabilities"):
+        model.compile("sgd", loss)
+    model.compile("sgd", "mse")  # as distillation does
+
+
 @pytest.mark.slow
 def test_saved_and_loaded_it_trains_on_as_if_nothing_had_been(tmp_path):
     def made():

@@ -1,9 +1,12 @@
 """Classes as targets: names, ids, distributions, and weights of classes."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import tensorflow as tf
 
+from kbert.tasks.classification.inputs import LabelBatching
 from tests.small_pipelines import small_classifier
 
 
@@ -43,12 +46,57 @@ def test_targets(model):
         ([0.0, 0.5], "`y` must hold names, ids or distributions. Received: fractions such as 0.5"),
         ([0.0, float("nan")], "`y` must hold names, .* Received: fractions such as nan"),
         ([[0.5, 0.5]], r"`y` must have 3 probabilities a row. Received: shape \(1, 2\)"),
+        ([[0.5, 0.5, 0.5]], r"`y` must have probabilities .* sum 1. Received: \[0.5, 0.5, 0.5\]"),
+        ([[2.0, -1.0, 0.0]], r"`y` must have probabilities in each row, of sum 1. Received: \[2.0"),
+        ([[0, float("nan"), 1]], r"`y` must have probabilities in each row, of sum 1. Received:"),
         (["yes", None], r"`y` must hold labels of .* Received: \['None'\]"),
     ],
 )
 def test_wrong_targets(model, y, message):
     with pytest.raises(ValueError, match=message):
         model.encode_targets(y)
+
+
+def with_labels(labels):
+    return LabelBatching(SimpleNamespace(labels=labels, label_names=labels, num_labels=len(labels)))
+
+
+@pytest.mark.parametrize(
+    "labels, y, expected",
+    [
+        (["1", "0"], [1, 0, 1], [0, 1, 0]),
+        (["1", "2", "3"], np.array([3.0, 1.0]), [2, 0]),
+        (["-1", "1"], [[-1], [1]], [0, 1]),
+        (["True", "False"], [True, False], [0, 1]),
+        (["0", "1"], [1, 0], [1, 0]),
+        (["b", "a"], [1, 0], [1, 0]),
+        (["b", "a"], [True, False], [1, 0]),
+        (["1", "0"], ["1", "0"], [0, 1]),
+    ],
+)
+def test_numbers_are_names_where_the_labels_are_other_numbers(labels, y, expected):
+    """As positions they would train a model that answers the reverse of what it was shown."""
+    batching = with_labels(labels)
+    assert batching.encode_targets(y).tolist() == expected
+    whole = np.asarray(y).reshape(-1)
+    if whole.dtype.kind == "i":
+        assert batching.encode_ids(tf.constant(whole)).numpy().tolist() == expected
+
+
+def test_numbers_that_are_no_names_are_told():
+    batching = with_labels(["1", "2"])
+    with pytest.raises(ValueError, match=r"labels of \['1', '2'\]. Received: \['0'\]"):
+        batching.encode_targets([0, 1])
+    with pytest.raises(tf.errors.InvalidArgumentError, match="`y` must hold labels of"):
+        batching.encode_ids(tf.constant([0, 1]))
+    assert batching.encode_class_weight({2: 3.0}) == {0: 1.0, 1: 3.0}
+
+
+@pytest.mark.parametrize("ids", [[3, 0], [0, -1]])
+def test_wrong_ids_in_a_dataset(model, ids):
+    dataset = tf.data.Dataset.from_tensors((["a b", "c"], ids))
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"`y` must hold ids in \[0, 3\)"):
+        next(iter(model.batching.numbers(dataset)))
 
 
 def test_weights_of_classes_by_name(model):
