@@ -10,7 +10,7 @@ from kbert.data.batches.dataset import batched_dataset, with_epoch_counter
 from kbert.data.batches.mixtures import Columns
 from kbert.pipelines.frozen_states import frozen_states
 from kbert.pipelines.replication import Replication
-from kbert.pipelines.text_inputs import listed
+from kbert.pipelines.text_inputs import checked_inputs, listed
 
 # Positions (padding included) of a batch in evaluation and prediction.
 EVALUATION_TOKENS = 4096
@@ -113,7 +113,7 @@ class Batching:
         **kwargs: Any,
     ) -> dict[str, Any]:
         """Returns the arguments of Keras' `fit` for those of `TaskModel.fit`."""
-        x = listed(x)
+        x = checked_inputs(x, batch_size)
         if isinstance(validation_data, tuple):
             validation_data = self._held_out(validation_data)
         cut = self.training_cut(batch_size, batch_tokens)
@@ -133,7 +133,7 @@ class Batching:
         self, x: Any, y: Any, batch_size: int | None, sample_weight: Any
     ) -> dict[str, Any]:
         """Returns the arguments of Keras' `evaluate` for those of `TaskModel.evaluate`."""
-        x = listed(x)
+        x = checked_inputs(x, batch_size)
         cut = {"batch_size": batch_size} if batch_size and self.is_cut_by_rows else {}
         dataset = self.text_batches(x, y, **cut)
         if dataset is None:
@@ -159,7 +159,7 @@ class Batching:
 
         What is no text stays as it is.
         """
-        x = listed(x)
+        x = checked_inputs(x)
         dataset = self.text_batches(x, y, **self.whole)
         if dataset is None:
             return x, y, sample_weight

@@ -76,13 +76,15 @@ def load_pipeline(
             f"Received: head={settings['head']!r}"
         )
     if hasattr(cls, "labels"):
+        labels = getattr(labels, "tolist", lambda: labels)()  # of NumPy or pandas
         known = settings.get("labels") or (_labels(checkpoint, head) if head else None)
         if head and from_other_task and labels and _are_others(labels, known or ()):
             logger.warning(
                 "%s has other labels: its encoder is taken, the head is new.", name_or_directory
             )
             head = {}
-        settings["labels"] = labels or known or _labels(checkpoint, head)
+        found = known or _labels(checkpoint, head) if labels is None else labels
+        settings["labels"] = found
     model = cls(encoder, tokenizer, **settings)
     if head or cls.head_may_be_partial:
         _assign_head(model, head, name_or_directory)

@@ -20,6 +20,7 @@ from kbert.pipelines.text_inputs import (
     TextInputs,
     as_column,
     check_pair,
+    checked_inputs,
     listed,
     read_text_inputs,
     weight_array,
@@ -103,7 +104,7 @@ class SequenceBatching(Batching):
             kwargs["callbacks"] = with_epoch_counter(x, kwargs.get("callbacks"))
             kwargs |= {"y": y, "sample_weight": sample_weight}  # which Keras refuses
             return {**kwargs, "x": self.numbers(x), "shuffle": False}
-        x = listed(x)
+        x = checked_inputs(x, batch_size)
         texts = self.read_inputs(x)
         if texts is None:
             kwargs |= {"shuffle": shuffle, "sample_weight": weight_array(sample_weight)}
@@ -124,7 +125,7 @@ class SequenceBatching(Batching):
     ) -> dict[str, Any]:
         if isinstance(x, tf.data.Dataset):
             return {"x": self.numbers(x), "y": y, "sample_weight": sample_weight}
-        x = listed(x)
+        x = checked_inputs(x, batch_size)
         texts = self.read_inputs(x)
         if texts is None:
             given = {"x": x, "y": self._targets(y), "batch_size": batch_size}
@@ -138,7 +139,7 @@ class SequenceBatching(Batching):
         """
         if isinstance(x, tf.data.Dataset):
             return self.model.predict_numbers(self.numbers(x), **kwargs)
-        x = listed(x)
+        x = checked_inputs(x, batch_size)
         texts = self.read_inputs(x)
         if texts is None:
             return self.model.predict_numbers(x, batch_size=batch_size, **kwargs)
@@ -164,7 +165,7 @@ class SequenceBatching(Batching):
 
     def predict_texts(self, x: Any) -> tuple[Any, list[bool]]:
         """Returns the predictions for texts or pairs, and whether each was truncated."""
-        x = listed(x)
+        x = checked_inputs(x)
         texts = self.read_inputs(x)
         if texts is None:
             held = f" that begins with {x[0]!r:.80}" if isinstance(x, list) and x else ""
@@ -263,7 +264,7 @@ class SequenceBatching(Batching):
         return self.token_inputs([text_tensor(column) for column in columns])
 
     def one_batch(self, x: Any, y: Any, sample_weight: Any) -> tuple[Any, ...]:
-        x = listed(x)
+        x = checked_inputs(x)
         texts = self.read_inputs(x)
         if texts is None:
             return x, self._targets(y), weight_array(sample_weight)

@@ -190,6 +190,24 @@ def listed(x: Any) -> Any:
     return list(every) if is_texts(first[0]) else (batch for batch in every)
 
 
+def checked_inputs(x: Any, batch_size: Any = None) -> Any:
+    """Checks `x` and `batch_size` of a method of a model, and reads `x` as `listed` does.
+
+    Raises:
+        ValueError: `x` is nothing, a number or a list of numbers, or `batch_size` no size.
+    """
+    if batch_size is not None and not (isinstance(batch_size, int | np.integer) and batch_size > 0):
+        raise ValueError(
+            f"`batch_size` must be a whole number above 0, or None. Received: {batch_size!r}"
+        )
+    x = listed(x)
+    first = x[0] if isinstance(x, list) and x and not is_texts(x) else x
+    if first is None or isinstance(first, int | float | np.number):
+        form = "a list that begins with " if first is not x else ""
+        raise ValueError(f"`x` must be texts, or token ids in arrays. Received: {form}{first!r}")
+    return x
+
+
 def weight_array(weight: Any) -> np.ndarray | None:
     """Converts weights of texts to float32 (n,); None stays."""
     return None if weight is None else np.asarray(as_column(listed(weight)), "float32")

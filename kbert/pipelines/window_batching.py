@@ -17,7 +17,7 @@ from kbert.pipelines.batching import (
     check_vocabulary,
 )
 from kbert.pipelines.signatures import model_inputs
-from kbert.pipelines.text_inputs import as_column, listed
+from kbert.pipelines.text_inputs import as_column, checked_inputs, listed
 from kbert.text.graph_functions import cached_graph, map_in_chunks
 from kbert.text.sequences.packing import (
     Windows,
@@ -118,7 +118,7 @@ class WindowBatching(Batching):
 
         For each text there is a dict of what the signature's function returns, as NumPy values.
         """
-        x = listed(x)
+        x = checked_inputs(x)
         columns = self.model.text_columns(x)
         if columns is None:
             return self.model.predict_numbers(x, **kwargs)

@@ -153,7 +153,10 @@ def test_hugging_face_labels_and_replacements(tmp_path):
     assert model.labels == ["low", "mid", "high"] and model.max_sequence_length == 8
     kernel = load_file(source / "model.safetensors")["classifier.weight"].T
     np.testing.assert_array_equal(model.sequence_head.classifier.kernel, kernel)
-    assert Classifier.from_pretrained(source, ["x", "y", "z"]).labels == ["x", "y", "z"]
+    for labels in (["x", "y", "z"], np.array(["x", "y", "z"])):
+        assert Classifier.from_pretrained(source, labels).labels == ["x", "y", "z"]
+    with pytest.raises(ValueError, match=r"two different names. Received: labels=\[\]"):
+        Classifier.from_pretrained(source, [])
     message = (
         r"the head `classifier` must have a weight of shape \(2, 4\). Received: \(3, 4\)"
     )

@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from kbert.pipelines.text_inputs import (
     TextInputs,
+    checked_inputs,
     listed,
     read_single_texts,
     read_text_inputs,
@@ -224,3 +225,26 @@ def test_single_texts_under_a_name():
         read_single_texts({"source": A})
     with pytest.raises(ValueError, match="`x` must be one list of texts. Received: a tuple of 2"):
         read_single_texts((A, B))
+
+
+@pytest.mark.parametrize(
+    "x, received",
+    [(None, "None"), (3, "3"), (np.float32(2.5), ".*2.5"), ([3, 4], "a list that begins with 3")],
+)
+def test_inputs_that_are_neither_texts_nor_arrays(x, received):
+    message = f"`x` must be texts, or token ids in arrays. Received: {received}"
+    with pytest.raises(ValueError, match=message):
+        checked_inputs(x)
+
+
+@pytest.mark.parametrize("size", [0, -1, "8", 2.0])
+def test_sizes_of_batches(size):
+    with pytest.raises(ValueError, match=f"`batch_size` must be .*, or None. Received: {size!r}"):
+        checked_inputs(["a"], size)
+
+
+def test_inputs_that_are_taken():
+    arrays = {"token_ids": np.zeros((1, 2), "int32")}
+    assert checked_inputs(arrays, np.int64(8))["token_ids"] is arrays["token_ids"]
+    assert checked_inputs(iter(["a", "b"])) == ["a", "b"] and checked_inputs([]) == []
+    assert checked_inputs([None, "a"]) == [None, "a"]  # one that is missing is told by its place

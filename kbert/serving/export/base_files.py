@@ -129,6 +129,7 @@ def _sizes(metadata: Mapping[str, Any]) -> list[str]:
             if metadata.get("precision") != "int8"
             else _INTEGERS if metadata.get("integer_products") else _INT8
         ),
+        "- TensorFlow loads it in Python, without kbert, where tensorflow_text is imported first.",
         f"- Written with TensorFlow {metadata['tensorflow_version']} and Keras "
         f"{metadata['keras_version']}. By its ops, the oldest server that can run it is TensorFlow "
         f"Serving {metadata['least_server']}; TensorFlow promises it from "

@@ -27,6 +27,9 @@ _DEFAULTS = {
 }
 
 
+_SINGLE = str | bytes | os.PathLike
+
+
 class Pipeline:
     """A model that is called with texts; made by `pipeline`.
 
@@ -42,7 +45,7 @@ class Pipeline:
 
         Args:
             *inputs: A str, or a list of str; of a task on several texts, such as a pair, one for
-                each. Or what `answers` takes alone, such as a dict of columns.
+                each. Or a dict of columns, or a list of dicts with a row each.
             **columns: The same by name: `question` and `context` of question-answering.
 
         Returns:
@@ -50,15 +53,26 @@ class Pipeline:
             a text has several; of single strings the one answer itself.
 
         Raises:
-            TypeError: There are no texts, or texts both by place and by name.
+            TypeError: There are no texts, or other arguments beside them, or a single text beside
+                several.
         """
         if bool(inputs) == bool(columns):
+            received = f"texts, and {', '.join(columns)}" if inputs else "nothing"
             raise TypeError(
-                "`pipeline` must be called with texts, or with columns by name. Received: "
-                f"{'both' if inputs else 'neither'}"
+                "`pipeline` must be called with texts, or with columns by name, and nothing else. "
+                f"Received: {received}"
             )
+        if len(inputs) == 1:
+            inputs, columns = _by_name(inputs[0])
         given: dict[Any, Any] = {**columns} or {i: text for i, text in enumerate(inputs)}
-        is_single = all(isinstance(text, str | os.PathLike) for text in given.values())
+        others = {name: text for name, text in given.items() if not isinstance(text, _SINGLE)}
+        is_single = not others
+        if len(others) < len(given) and others:
+            name, other = next(iter(others.items()))
+            raise TypeError(
+                f"`{name}` must be one text, as {next(iter(given.keys() - others.keys()))!r} is. "
+                f"Received: {name}={other!r:.80}"
+            )
         rows = {name: [text] if is_single else text for name, text in given.items()}
         x: Any = rows if columns else tuple(rows.values())
         if not columns and len(x) == 1:
@@ -70,16 +84,26 @@ class Pipeline:
         return f"<Pipeline {self.task}: {self.model!r}>"
 
 
-def pipeline(task: str, model: str | os.PathLike[str] | None = None, **kwargs: Any) -> Pipeline:
+def _by_name(given: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Returns the one thing that a pipeline was called with, or its columns, if they have names."""
+    if isinstance(given, dict):
+        return (), given
+    if isinstance(given, list) and given and all(isinstance(row, dict) for row in given):
+        if all(row.keys() == given[0].keys() for row in given):
+            return (), {name: [row[name] for row in given] for name in given[0]}
+    return (given,), {}
+
+
+def pipeline(task: str, model: Any = None, **kwargs: Any) -> Pipeline:
     """Loads a model of a task, to be called with texts.
 
     Args:
         task: "question-answering", "ner" ("token-classification"), "text-classification"
             ("sentiment-analysis"), "embedding" ("feature-extraction"), "translation", "fill-mask",
             "image-to-text", or another task of kbert by its own name, such as "regression".
-        model: What `kbert.load` takes: a run, a folder, an export, a name. None means the model
-            that comes with kbert, for question-answering, ner and sentiment-analysis, and
-            all-MiniLM-L6-v2 for embedding.
+        model: What `kbert.load` takes: a run, a folder, an export, a name; or what it returned.
+            None means the model that comes with kbert, for question-answering, ner and
+            sentiment-analysis, and all-MiniLM-L6-v2 for embedding.
         **kwargs: Arguments of `kbert.load`, such as `dtype`.
 
     Raises:
@@ -99,6 +123,8 @@ def pipeline(task: str, model: str | os.PathLike[str] | None = None, **kwargs: A
             f"{wanted.model_name}, of kbert or Hugging Face, a run or an export. Received: "
             "model=None"
         )
+    if not isinstance(chosen, str | os.PathLike):
+        return Pipeline(name, _of_task(wanted.model_name, chosen, chosen))
     if name == "embedding" and isinstance(find_name(chosen), PretrainedEncoder):
         return Pipeline(name, wanted.model_class().from_pretrained(chosen, **kwargs))
     return Pipeline(name, _of_task(wanted.model_name, load(chosen, **kwargs), chosen))
@@ -110,9 +136,12 @@ def _of_task(kind: str, loaded: Any, source: Any) -> Any:
     kinds = {name: _kind(model) for name, model in models.items()}
     fitting = [model for name, model in models.items() if kinds[name] == kind]
     if len(fitting) != 1:
+        others = {task_named(name).model_name: name for name in (*FINETUNED, *OTHERS)}
+        names = [others[one] for one in kinds.values() if one in others]
+        hint = f" (of the task {' or '.join(names)})" if names else ""
         raise ValueError(
-            f"`model` must be one {kind} for this task. Received: {os.fspath(source)!r}, "
-            f"{' and '.join(kinds.values())}"
+            f"`model` must be one {kind} for this task. Received: {source!r}, "
+            f"{' and '.join(kinds.values())}{hint}"
         )
     return fitting[0]
 

@@ -22,7 +22,8 @@ from kbert.text.tokenizer import Tokenizer
 class Classifier(SequenceClassification):
     """Assigns each text, or pair of texts, one of C classes.
 
-    Called with token ids it returns logits; `predict` returns probabilities, `answers` names.
+    Called with token ids it returns logits float32 (B, C); `predict` returns probabilities (n, C),
+    `answers` names. As `y` of n texts, `fit` takes names, ids or probabilities (n, C).
 
     Args:
         encoder: an encoder such as `Bert`.
@@ -202,7 +203,9 @@ def distinct_names(labels: Any, least: int = 2) -> tuple[str, ...]:
             "`labels` must be in an order, which is that of the scores. Received: a set, which has "
             "none; sorted(labels) has one"
         )
-    names = tuple(str(label) for label in labels)
+    if strange := [one for one in labels if not isinstance(one, str | int | np.generic)]:
+        raise ValueError(f"`labels` must be texts or whole numbers. Received: {strange[0]!r}")
+    names = tuple(map(str, labels))
     if len(names) < least or len(set(names)) < len(names):
         expected = "at least two different names" if least > 1 else "different names, one or more"
         raise ValueError(f"`labels` must be {expected}. Received: labels={list(names)}")

@@ -15,7 +15,7 @@ from kbert.data.batches.packed_examples import plain, text_tensor
 from kbert.pipelines.batching import check_count
 from kbert.pipelines.sequence_batching import SequenceBatching
 from kbert.pipelines.signatures import model_inputs
-from kbert.pipelines.text_inputs import listed, weight_array
+from kbert.pipelines.text_inputs import checked_inputs, weight_array
 from kbert.tasks.embedding.inputs import (
     FORMS,
     PackedTuples,
@@ -63,7 +63,7 @@ class EmbeddingBatching(SequenceBatching):
         Raises:
             ValueError: it holds something else.
         """
-        x = listed(x)
+        x = checked_inputs(x)
         texts = self.read_inputs(x)
         if texts is None:
             held = f" that begins with {x[0]!r:.80}" if isinstance(x, list) and x else ""
@@ -83,7 +83,7 @@ class EmbeddingBatching(SequenceBatching):
         """Returns the vectors of texts (n, D), or of examples of K texts (n, K, D), in order."""
         if isinstance(x, tf.data.Dataset):
             return self.model.predict_numbers(self.numbers(x), **kwargs)
-        x = listed(x)
+        x = checked_inputs(x, batch_size)
         texts = self.read_inputs(x)
         if texts is None:
             return self.model.predict_numbers(x, batch_size=batch_size, **kwargs)

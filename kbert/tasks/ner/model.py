@@ -32,7 +32,8 @@ class EntityRecognizer(TokenClassification):
     A word's first token carries its tag; the others, "X" in the paper, have no loss (Devlin et
     al. 2019, section 5.3). The text is cut into overlapping windows; see
     `kbert.text.sequences.packing`. `x` in `fit` is lists of words, in `predict` texts, for each of
-    which it returns a dict, with what `recognize` returns as NumPy values.
+    which it returns a dict, with what `recognize` returns as NumPy values. `y` has a list of tags,
+    one a word, for each list of words.
 
     Args:
         encoder: an encoder such as `Bert`.

@@ -52,7 +52,8 @@ class QuestionAnswerer(SpanExtraction):
     The text is cut into overlapping windows; see `kbert.text.sequences.packing` and
     `kbert.text.sequences.spans`. `x` in `fit` and `predict` is a dict or table with `question` and
     `context`, or a tuple of two lists; `predict` returns a dict a question, with what `answer`
-    returns as NumPy values.
+    returns as NumPy values. `y` has a list of answers for each question, perhaps none: (text,
+    start), or {"text", "answer_start"} as in SQuAD.
 
     Args:
         encoder: an encoder such as `Bert`.

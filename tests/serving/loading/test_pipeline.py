@@ -45,13 +45,31 @@ def test_columns_by_name_and_by_place():
     question, context = "who?", "ann wrote it"
     columns = {"question": [question], "context": [context]}
     (expected,) = reader.answers(columns)
-    for answer in (found(question=question, context=context), found(question, context)):
+    row = {"question": question, "context": context}
+    for answer in (found(**row), found(question, context), found(row)):
         assert answer["answer"] == expected["answer"]
-    for answers in (found(**columns), found(columns), found([question], [context])):
+    for answers in (found(**columns), found(columns), found([question], [context]), found([row])):
         assert [one["answer"] for one in answers] == [expected["answer"]]
     for calls in ((), {}), (("who?",), {"context": "x"}):
-        with pytest.raises(TypeError, match="texts, or with columns by name. Received: "):
+        with pytest.raises(TypeError, match="texts, or with columns by name, and nothing else. "):
             found(*calls[0], **calls[1])
+    for other in (None, 3, [context]):
+        with pytest.raises(TypeError, match="`context` must be one text, as 'question' is. Receiv"):
+            found(question=question, context=other)
+
+
+def test_arguments_of_others_are_named(classifier: Classifier):
+    with pytest.raises(TypeError, match="nothing else. Received: texts, and top_k, truncation"):
+        Pipeline("classification", classifier)("a text", top_k=None, truncation=True)
+
+
+def test_a_loaded_model(classifier: Classifier):
+    found = pipeline("text-classification", classifier)
+    assert found.model is classifier
+    expected = classifier.answers(["a text"])
+    assert found({"text": "a text"}) == found("a text") == found(b"a text") == expected[0]
+    with pytest.raises(ValueError, match=r"one EntityRecognizer .* Classifier \(of the task class"):
+        pipeline("ner", classifier)
 
 
 @pytest.mark.parametrize(
