@@ -38,14 +38,19 @@ def _keep_with_graph(result: Any) -> None:
     graph = getattr(result, "graph", None)  # an eager tensor has none
     if graph is None:
         return
-    from tensorflow.python.framework.ops import gradient_registry
-
-    table = gradient_registry._registry
+    table = _table()
     name = result.op.get_attr("_gradient_op_type").decode()
     gradient = table[name]["type"]
     setattr(graph, name, gradient)
     kept = weakref.ref(gradient, lambda _: table.pop(name, None))
-    table[name]["type"] = lambda *upstream: kept()(*upstream)
+
+    def while_it_lives(*upstream: Any) -> Any:
+        found = kept()
+        if found is None:
+            raise RuntimeError("A gradient was asked for whose graph is gone.")
+        return found(*upstream)
+
+    table[name]["type"] = while_it_lives
 
 
 @contextmanager
@@ -60,3 +65,31 @@ def without_gradients() -> Iterator[None]:
         yield
     finally:
         _WANTED.reset(token)
+
+
+@contextmanager
+def gradients_forgotten() -> Iterator[None]:
+    """Takes the custom gradients of what is traced within out of TensorFlow's table of them.
+
+    A training step applies them while it is traced, and nothing asks for them again. Some are
+    TensorFlow's own, as that of a sum over replicas, and would keep the graph for ever.
+    """
+    if keras.backend.backend() != "tensorflow":
+        yield
+        return
+    table = _table()
+    before = set(table)
+    try:
+        yield
+    finally:
+        for name in set(table) - before:
+            if name.startswith("CustomGradient-"):
+                table.pop(name, None)
+
+
+def _table() -> dict[str, dict[str, Any]]:
+    """Returns TensorFlow's table of gradients, by name."""
+    from tensorflow.python.framework.ops import gradient_registry
+
+    found: dict[str, dict[str, Any]] = gradient_registry._registry
+    return found

@@ -52,7 +52,7 @@ EXCEPTIONS: dict[tuple[str, str], str] = {
     ("tensorflow_imports", "kbert/optimization/losses.py::tensorflow"): (
         "a fused update and sums over replicas, only where the running backend is TensorFlow"
     ),
-    ("tensorflow_imports", "kbert/gradients.py::_keep_with_graph"): (
+    ("tensorflow_imports", "kbert/gradients.py::_table"): (
         "TensorFlow's table of gradients keeps graphs for ever; only where TensorFlow runs"
     ),
     ("tensorflow_imports", "kbert/__main__.py"): "it is the program, run as a module",

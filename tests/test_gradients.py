@@ -3,12 +3,16 @@
 import gc
 import weakref
 
+import keras
 import numpy as np
+import pytest
 import tensorflow as tf
 from keras import ops
+from tensorflow.python.framework import ops as tf_ops
 from tensorflow.python.framework.ops import gradient_registry
 
-from kbert.gradients import own_gradient, without_gradients
+from kbert.gradients import gradients_forgotten, own_gradient, without_gradients
+from tests.small_pipelines import small_classifier
 
 
 @own_gradient
@@ -60,3 +64,26 @@ def test_a_graph_with_a_gradient_is_freed():
     del function
     gc.collect()
     assert graph() is None and len(gradient_registry.list()) < gradients
+
+
+def test_training_leaves_nothing_in_the_table_that_would_hold_its_graph():
+    known = set(gradient_registry.list())
+    model = small_classifier()
+    model.compile(keras.optimizers.SGD(0.1))
+    model.fit(["a film", "no film"], ["no", "yes"], verbose=0)
+    assert set(gradient_registry.list()) == known
+
+
+def test_a_step_that_fails_forgets_too_and_only_what_is_its_own():
+    def registered() -> str:
+        name = f"CustomGradient-test-{tf_ops.uid()}"
+        tf_ops.RegisterGradient(name)(lambda op, *gradients: gradients)
+        return name
+
+    others = registered()
+    with pytest.raises(KeyError, match="lost"), gradients_forgotten():
+        inside = registered()
+        raise KeyError("lost")
+    assert others in gradient_registry.list()
+    assert inside not in gradient_registry.list()
+    del gradient_registry._registry[others]

@@ -21,7 +21,7 @@ _ACTIVATIONS: dict[str, Callable[[Any], Any]] = {
     "quick_gelu": lambda x: x * ops.sigmoid(1.702 * x),  # Hendrycks and Gimpel 2016, section 2
     "relu": ops.relu,
     "tanh": ops.tanh,
-    "silu": ops.silu,
+    "silu": lambda x: x * ops.sigmoid(x),  # TensorFlow's has a gradient that is never freed
 }
 
 

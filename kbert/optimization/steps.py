@@ -1,15 +1,10 @@
 """Steps of Keras' loops, whose signature depends on its backend, and their rows on several devices.
 """
 
-import inspect
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import keras
 from keras import tree
-
-from kbert.optimization.losses import tensorflow
 
 
 class WholeBatches(keras.distribution.DataParallel):
@@ -64,24 +59,3 @@ def outputs_of_step(model: Any, *args: Any) -> Any:
     variables = (*model.trainable_variables, *model.non_trainable_variables)
     with keras.StatelessScope(state_mapping=list(zip(variables, (*trained, *others)))):
         return model.batch_outputs(x), others
-
-
-@contextmanager
-def gradients_forgotten() -> Iterator[None]:
-    """Takes the custom gradients of what is traced within out of TensorFlow's table of them.
-
-    A training step applies them while it is traced, and nothing asks for them again. But the table
-    is the process's, and would keep the graph, with the weights and the optimizer's, for ever.
-    """
-    if keras.backend.backend() != "tensorflow":
-        yield
-        return
-    module: Any = inspect.getmodule(tensorflow().RegisterGradient)
-    table = module.gradient_registry._registry
-    before = set(table)
-    try:
-        yield
-    finally:
-        for name in set(table) - before:
-            if name.startswith("CustomGradient-"):
-                del table[name]

@@ -8,9 +8,10 @@ import keras
 import tensorflow as tf
 from keras import tree
 
+from kbert.gradients import gradients_forgotten
 from kbert.optimization.losses import over_replicas
 from kbert.optimization.sequence_losses import counting_tokens
-from kbert.optimization.steps import gradients_forgotten, rows_divided
+from kbert.optimization.steps import rows_divided
 from kbert.pipelines.row_splitting import RowSplitting
 
 # The mean over the examples of a batch, under both of its names in Keras.

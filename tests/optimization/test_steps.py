@@ -6,14 +6,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import keras
 import numpy as np
 import pytest
-from tensorflow.python.framework import ops as tf_ops
 
-from kbert.optimization.steps import gradients_forgotten, outputs_of_step
+from kbert.optimization.steps import outputs_of_step
 from tests.jax_process import jax_environment, skip_without_jax
-from tests.small_pipelines import small_classifier
 
 # Prints a training for each of the arguments DROPOUT:DEVICES, 0 for no distribution. 22 texts
 # are batches of 6 rows, which 4 devices cannot share equally, and one of 4. Random numbers of Keras
@@ -26,7 +23,6 @@ import keras
 import numpy as np
 from kbert.optimization.adamw import AdamW
 from kbert.training.distributed.strategies import strategy
-from tests.small_pipelines import small_classifier
 
 TEXTS = (["good film", "a bad one", "the very best of all", "x"] * 6)[:22]
 TEXTS[20:] = ["good film", "x"]
@@ -83,29 +79,6 @@ class _Doubling:
 def test_a_step_on_tensorflow_gives_the_outputs_of_its_batch():
     batch = (np.ones((2, 3)), np.zeros(2))
     np.testing.assert_array_equal(outputs_of_step(_Doubling(), batch), np.full((2, 3), 2.0))
-
-
-def test_training_leaves_nothing_in_the_table_that_would_hold_its_graph():
-    known = set(tf_ops.gradient_registry.list())
-    model = small_classifier()
-    model.compile(keras.optimizers.SGD(0.1))
-    model.fit(["a film", "no film"], ["no", "yes"], verbose=0)
-    assert set(tf_ops.gradient_registry.list()) == known
-
-
-def test_a_step_that_fails_forgets_too_and_only_what_is_its_own():
-    def registered() -> str:
-        name = f"CustomGradient-test-{tf_ops.uid()}"
-        tf_ops.RegisterGradient(name)(lambda op, *gradients: gradients)
-        return name
-
-    others = registered()
-    with pytest.raises(KeyError, match="lost"), gradients_forgotten():
-        inside = registered()
-        raise KeyError("lost")
-    assert others in tf_ops.gradient_registry.list()
-    assert inside not in tf_ops.gradient_registry.list()
-    del tf_ops.gradient_registry._registry[others]
 
 
 def trainings(repository: Path, backend: str, *runs: str) -> list[Any]:

@@ -10,7 +10,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from kbert.optimization.steps import gradients_forgotten
+from kbert.gradients import gradients_forgotten
 
 _SEED_STATE = "seed_generator_state"
 
