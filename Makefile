@@ -48,18 +48,15 @@ $(BIN)/python:
 		exit 1; }
 	$(PYTHON) -m venv $(VENV)
 
-# By its path: a folder called kbert, such as this one seen from outside, then hides nothing.
-EDITABLE := --config-settings editable_mode=compat --editable
-
 $(STAMPS)/installed: $(BIN)/python setup.cfg pyproject.toml
 	@echo "installing kbert and what it needs into $(VENV): some minutes where nothing is cached"
-	$(BIN)/python -m pip install --quiet $(EDITABLE) .
+	$(BIN)/python -m pip install --quiet --editable .
 	@mkdir -p $(STAMPS) && touch $@
 
 $(STAMPS)/installed-test: $(BIN)/python setup.cfg pyproject.toml
 	@echo "installing kbert and what its tests need into $(VENV): some minutes where nothing is cached"
 	@# Compiled when it is imported: pip would compile all, for 40 s, of which the tests use a part.
-	$(BIN)/python -m pip install --quiet --no-compile $(EDITABLE) '.[test]'
+	$(BIN)/python -m pip install --quiet --no-compile --editable '.[test]'
 	@mkdir -p $(STAMPS) && touch $(STAMPS)/installed $@
 
 # What export/ has for Docker, KServe and Vertex AI, by the schemas and linters of others: 600 MB, so
@@ -85,7 +82,7 @@ docs: $(VENV)/docs/stamps/installed
 
 # The extra of the comparisons; CPU wheels of torch come first where the index offers them.
 $(STAMPS)/installed-bench: $(STAMPS)/installed
-	$(BIN)/python -m pip install --quiet $(EDITABLE) '.[bench]'
+	$(BIN)/python -m pip install --quiet --editable '.[bench]'
 	$(BIN)/python -m pip install --quiet --no-deps 'keras-hub>=0.32,<0.33'
 	@touch $@
 

@@ -226,7 +226,10 @@ async def start_grpc(store: ModelStore, gate: Gate, host: str, port: int) -> Grp
     try:
         bound = server.add_insecure_port(f"{address}:{port}")
     except RuntimeError as error:
-        raise OSError(f"The gRPC port {port} of {host} cannot be used: {error}") from error
+        raise OSError(
+            f"The gRPC port {port} of {host} cannot be used: {error}. Choose another `grpc_port` "
+            "(--grpc-port); 0 picks a free one, -1 does without"
+        ) from error
     await server.start()
     return GrpcServer(server, healthy, bound)
 

@@ -1,6 +1,7 @@
 """The local server: both APIs on one event loop, in a thread of its own."""
 
 import asyncio
+import errno
 import logging
 import os
 import socket
@@ -178,6 +179,8 @@ def listening(host: str, port: int) -> socket.socket:
     except OSError as error:
         listener.close()
         words = f"The REST port {port} of {host} cannot be used: {error.strerror or error}"
+        if error.errno in (errno.EADDRINUSE, errno.EACCES):
+            words += ". Choose another `rest_port` (--rest-port); 0 picks a free one"
         raise OSError(words) from error
     return listener
 

@@ -43,9 +43,14 @@ def test_options():
 
 def test_a_port_that_is_taken(base: Path):
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        options = {**FREE, "rest_port": taken.getsockname()[1]}
-        with pytest.raises(OSError, match="The REST port [0-9]+ of 127.0.0.1 cannot be used"):
-            LocalServer(base, ServerOptions(**options)).__enter__()
+        for name, protocol in (("rest", "REST"), ("grpc", "gRPC")):
+            options = {**FREE, f"{name}_port": taken.getsockname()[1]}
+            message = (
+                rf"The {protocol} port [0-9]+ of 127.0.0.1 cannot be used: .*\. Choose another "
+                rf"`{name}_port` \(--{name}-port\); 0 picks a free one"
+            )
+            with pytest.raises(OSError, match=message):
+                LocalServer(base, ServerOptions(**options)).__enter__()
 
 
 def test_answers_do_not_wait_to_be_acknowledged():

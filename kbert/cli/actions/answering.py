@@ -59,8 +59,7 @@ class Answering:
     def split(self, line: str, number: int) -> Row:
         """Splits a line of input, numbered for errors, at its tabs, or reads it as a JSON object.
 
-        Where a row holds several texts, a line may be an object with their names, so that a text
-        may hold line breaks.
+        An object has the texts by the names of the inputs, so that a text may hold line breaks.
         """
         named = self._named(line, number)
         if named is not None:
@@ -72,22 +71,24 @@ class Answering:
 
     def _named(self, line: str, number: int) -> Row | None:
         """Returns the row of a JSON object, or None if the line is not one."""
-        if len(self.inputs) == 1 or "choices" in self.inputs or not line.lstrip().startswith("{"):
+        if "choices" in self.inputs or not line.lstrip().startswith("{"):
             return None
+        single = len(self.inputs) == 1
         try:
             value = json.loads(line)
-        except json.JSONDecodeError as error:
-            if line.count("\t") + 1 == len(self.inputs):
+        except (ValueError, RecursionError) as error:  # a number too long, or brackets too deep
+            if single or line.count("\t") + 1 == len(self.inputs):
                 return None
+            place = f" at column {error.colno}" if isinstance(error, json.JSONDecodeError) else ""
             raise ValueError(
                 f"stdin, line {number}: the line must be a JSON object or texts with a tab "
-                f"between. Received: {line[:80]!r} ({error.msg} at column {error.colno})"
+                f"between. Received: {line[:80]!r} ({getattr(error, 'msg', error)}{place})"
             ) from error
-        texts = tuple(value.get(name) for name in self.inputs)
+        texts, names = tuple(value.get(name) for name in self.inputs), ", ".join(self.inputs)
         if not all(isinstance(text, str) for text in texts):
+            wanted = f"a text named {self.inputs[0]}" if single else f"the texts {names}"
             raise ValueError(
-                f"stdin, line {number}: the object must have the texts {', '.join(self.inputs)}. "
-                f"Received: {line[:80]!r}"
+                f"stdin, line {number}: the object must have {wanted}. Received: {line[:80]!r}"
             )
         return texts
 
@@ -164,8 +165,7 @@ def _check_nbest(nbest: int | None, has_several: bool) -> None:
     if nbest is not None and not has_several:
         raise ValueError(
             "`--nbest` must be given for a translator, a captioner or a model that fills [MASK] "
-            "only. "
-            f"Received: {nbest}"
+            f"only. Received: {nbest}"
         )
 
 

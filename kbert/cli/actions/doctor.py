@@ -19,6 +19,7 @@ _LEAST_MEMORY, _LEAST_DISK = 2 * 1024**3, 2 * 1024**3
 def diagnosis() -> dict[str, Any]:
     """Returns the report of `kbert doctor`: "ok" is false where "problems" has a sentence.
 
+    "self_test" is None where no model was asked, which is no problem without the encoder.
     "advice" are sentences on what works, but could do more or faster. Nothing is downloaded.
     """
     required, extras, problems = packages()
@@ -113,5 +114,13 @@ def shown(report: dict[str, Any]) -> list[str]:
         *([answered] if answered else []),
         *(f"advice: {one}" for one in report["advice"]),
         *(f"PROBLEM: {one}" for one in report["problems"]),
-        "kbert works." if report["ok"] else "kbert is broken: see above.",
+        _verdict(report),
     ]
+
+
+def _verdict(report: dict[str, Any]) -> str:
+    if not report["ok"]:
+        return "kbert is broken: see above."
+    if report["self_test"] is None:
+        return f"kbert is installed. No model was asked: the encoder {_ENCODER} is not here."
+    return "kbert works."

@@ -1,6 +1,7 @@
 """Kinds of models by path or name, without importing TensorFlow, which takes seconds."""
 
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +22,14 @@ from kbert.training.runs.run_directory import is_run, load_run
 
 # The format of models that embed texts, of which an encoder is a part.
 MODULES_FORMAT = "sentence-transformers"
+# The start of an address, of which `Path` keeps one slash; one letter is a drive of Windows.
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/+")
 _OF_TRANSLATORS = ("kbert", "ctranslate2")
 
 
 def check_model(path: str | os.PathLike[str], exports: bool = True) -> None:
     """Raises an error for what is no run, export (if these are allowed), model's folder or name."""
+    _check_no_address(path)
     if is_run(path):
         load_run(path).model_directory
     elif is_export(path):
@@ -43,6 +47,17 @@ def check_model(path: str | os.PathLike[str], exports: bool = True) -> None:
                 if exports and exports_in(found):
                     find_export(found)  # its error names the exports in the folder
                 raise
+
+
+def _check_no_address(path: str | os.PathLike[str]) -> None:
+    """Raises a ValueError for the address of a server."""
+    found = _SCHEME.match(os.fspath(path))
+    if found and not os.path.exists(path):
+        address = f"{found[1]}://{os.fspath(path)[found.end():]}"
+        raise ValueError(
+            f"`RUN` must be a path or a name. Received: {address!r}, an address; a server is asked "
+            "with kbert.serving.Client (docs/serving.md)"
+        )
 
 
 def is_export(path: str | os.PathLike[str]) -> bool:

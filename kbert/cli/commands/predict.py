@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from rich.console import Console
-from typer import Argument, Option
+from typer import Argument, Option, echo
 
 from kbert.cli.commands.verb import reported, write_line, write_result
 
@@ -166,6 +166,8 @@ def _write_answers(
         answering.check(rows, "the options")
         batches: Iterable[list[Row]] = [rows]
     else:
+        if sys.stdin.isatty():
+            echo(_waiting(answering), err=True)
         batches = read_batches(sys.stdin.buffer, answering.split, batch_size)
     console = Console(highlight=False)
     for batch in batches:
@@ -177,6 +179,14 @@ def _write_answers(
         sys.stdout.flush()
 
 
+def _waiting(answering: Any) -> str:
+    """Returns the line that tells people at a terminal what is read from it."""
+    kind = "names of image files" if answering.reads_images else "texts"
+    names = " and ".join(answering.inputs)
+    tabs = f", with a tab between {names}" if len(answering.inputs) > 1 else ""
+    return f"Reading {kind}, one a line{tabs}; Ctrl-D ends them."
+
+
 def _files(images: list[Path], rows: list[Row] | None) -> list[Row]:
     """Returns the rows of image files."""
     from kbert.training.run import check_file
@@ -184,7 +194,11 @@ def _files(images: list[Path], rows: list[Row] | None) -> list[Row]:
     if rows is not None:
         raise ValueError("`IMAGE` must not be given together with texts.")
     for image in images:
-        check_file("IMAGE", image)
+        try:
+            check_file("IMAGE", image)
+        except FileNotFoundError as error:
+            end = "" if str(error).endswith("?") else "."
+            raise FileNotFoundError(f"{error}{end} Texts go into --text.") from error
     return [(str(image),) for image in images]
 
 

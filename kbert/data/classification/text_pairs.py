@@ -1,6 +1,7 @@
 """Labelled texts and text pairs, the form of examples that training and prediction take."""
 
 import os
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -104,16 +105,36 @@ def text_examples(
     labels: Labels | None,
     id: str | int | None = None,
 ) -> TextExamples:
-    """Returns the examples of a table whose labels were read, and text columns found."""
+    """Returns the examples of a table whose labels were read, and text columns found.
+
+    Warns (`UserWarning`) about empty texts of labelled examples.
+    """
     id = table.find(*_ID_COLUMNS) if id is None else id
+    first = table.texts(text_a)
+    second = None if text_b is None else table.texts(text_b)
+    if labels is not None:
+        _warn_of_empty(table, first, second)
     return TextExamples(
-        text_a=table.texts(text_a),
-        text_b=None if text_b is None else table.texts(text_b),
+        text_a=first,
+        text_b=second,
         labels=labels,
         ids=None if id is None else table.ids(id),
         source=table.source,
         lines=table.lines,
     )
+
+
+def _warn_of_empty(table: Table, first: list[str], second: list[str] | None) -> None:
+    # isspace() looks no further than the first letter.
+    empty = {
+        i for texts in (first, second or ()) for i, x in enumerate(texts) if not x or x.isspace()
+    }
+    if empty:
+        warnings.warn(
+            f"{table.source}: {len(empty)} of {len(first)} rows have an empty text, or one of "
+            f"white space alone; the first is line {table.lines[min(empty)]}.",
+            stacklevel=4,
+        )
 
 
 def check_text_columns(

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Self
 
 GZIP = ".gz"
+_CONVERT = "Convert the file (from Latin-1: iconv -f latin1 -t utf-8 FILE > NEW)"
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -54,9 +55,9 @@ def text_lines(
         for number, line in enumerate(stream, start=1):
             yield line.decode("utf-8-sig" if number == 1 else "utf-8", errors)
     except UnicodeDecodeError as error:
-        hint = "Convert the file, or pass encoding_errors='replace'."
+        hint = f"{_CONVERT}, or in Python pass encoding_errors='replace'."
         if encoding_errors is None:
-            hint = "Convert the file."
+            hint = f"{_CONVERT}."
         if number == 1 and error.object.startswith((b"\xff\xfe", b"\xfe\xff")):
             hint = "It looks like UTF-16: convert the file."
         raise ValueError(

@@ -10,6 +10,7 @@ import os
 import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from typing import Any
 
 from kbert.data.tables.columns import GZIP, cut
@@ -22,6 +23,8 @@ _FORMAT_OF_SUFFIX = {
     ".json": "json",
 }
 SUFFIXES = tuple(_FORMAT_OF_SUFFIX)
+_DELIMITERS = {"csv": ",", "tsv": "\t"}
+_NAMES = {",": "commas", "\t": "tabs", ";": "semicolons"}
 _SPACE = re.compile(r"[ \t\r\n]*")
 _DECODER = json.JSONDecoder()
 _QUOTED = re.compile(r'"[^"]*(?:""[^"]*)*"')
@@ -39,6 +42,7 @@ def text_rows(
     lines: Iterable[str],
     kind: str,
     *,
+    header: bool = True,
     quoted: bool | None = None,
     empty_rows: bool = False,
     constants: bool = True,
@@ -53,6 +57,7 @@ def text_rows(
     Args:
         kind: "tsv", "csv", "jsonl", or "json", a list of objects or an object {id: object}, whose
             lines are read all at once.
+        header: whether the first row of TSV and CSV names the columns; see `checked_header`.
         quoted: whether fields may be quoted ("a ""quoted"" field"); None: in CSV.
         empty_rows: whether an empty line is a row where the first row has one field.
         constants: whether JSON may hold NaN and Infinity.
@@ -63,13 +68,40 @@ def text_rows(
     if kind == "jsonl":
         yield from _json_lines(source, lines, constants)
         return
-    delimiter = "\t" if kind == "tsv" else ","
+    lines = checked_header(source, lines, kind) if header else lines
+    delimiter = _DELIMITERS[kind]
     is_quoted = kind == "csv" if quoted is None else quoted
     width = 0
     for line, row in (_quoted if is_quoted else _plain)(source, lines, delimiter):
         if row or (empty_rows and width == 1):
             width = width or len(row)
             yield line, row or [""]
+
+
+def checked_header(source: str, lines: Iterable[str], kind: str) -> Iterable[str]:
+    """Returns all lines, or raises a ValueError for a header that other characters separate.
+
+    Such a header is one column of CSV with a semicolon or a tab, or one of TSV with a semicolon or
+    a comma. Of a header that goes on behind its first line nothing is said.
+    """
+    if kind not in _DELIMITERS:
+        return lines
+    lines, read = iter(lines), []
+    for line in lines:
+        read.append(line)
+        first = line.partition("\r")[0].strip("\n")
+        bare = _QUOTED.sub("", first)
+        if bare.strip() and '"' not in bare and _DELIMITERS[kind] not in bare:
+            seem = max(_NAMES, key=bare.count)
+            if seem in bare:
+                raise ValueError(
+                    f"{source}, line {len(read)}: the fields must be separated by commas in .csv, "
+                    f"and by tabs in .tsv. Received: {cut(first)!r}, whose fields seem to be "
+                    f"separated by {_NAMES[seem]} ({seem!r})"
+                )
+        if line.strip():
+            break
+    return chain(read, lines)
 
 
 def looks_quoted(rows: Iterable[Sequence[str]]) -> bool:

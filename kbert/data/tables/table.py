@@ -12,7 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from kbert.data.tables.columns import open_text, shortened, text_lines, without_surrogates
-from kbert.data.tables.rows import SUFFIXES, check_width, format_by_name, looks_quoted, text_rows
+from kbert.data.tables.rows import (
+    SUFFIXES,
+    check_width,
+    checked_header,
+    format_by_name,
+    looks_quoted,
+    text_rows,
+)
 
 FORMATS = ("tsv", "csv", "jsonl", "json")
 # Smaller files are read whole to see their first rows; of a longer first line nothing is known.
@@ -156,7 +163,7 @@ def read_table(
     ):
         if value not in known:
             raise ValueError(f"`{name}` must be one of {known}. Received: {name}={value!r}")
-    found = _rows(path, kind, quoting, encoding_errors)
+    found = _rows(path, kind, header, quoting, encoding_errors)
     between = "," if kind == "csv" else "\t"
     if not any(isinstance(row, dict) or between.join(row).strip() for _, row in found):
         raise ValueError(f"{source}: the file must hold examples. Received: an empty file")
@@ -206,7 +213,9 @@ def first_rows(path: str | os.PathLike[str], *, header: bool = True) -> Table | 
     except (OSError, EOFError, zlib.error):
         return None  # the reader of the whole file reports it
     whole = BytesIO(content[: content.rfind(b"\n") + 1])
-    rows = text_rows(source, text_lines(path, whole, "replace"), kind)
+    lines: Iterable[str] = text_lines(path, whole, "replace")
+    lines = checked_header(source, lines, kind) if header else lines
+    rows = text_rows(source, lines, kind, header=False)
     wanted = 2 if header and kind != "jsonl" else 1
     try:
         found = list(islice(rows, wanted))
@@ -227,8 +236,8 @@ def format_of(source: str, format: str | None = None) -> str:
         format = format_by_name(source)
         if format is None:
             raise ValueError(
-                f"`path` must end in {', '.join(SUFFIXES)} (or these with .gz), unless "
-                f"`format` tells what it is. Received: path={source!r}"
+                f"`path` must end in {', '.join(SUFFIXES)} (or these with .gz); in Python "
+                f"`format` may tell the format instead. Received: path={source!r}"
             )
     if format not in FORMATS:
         raise ValueError(f"`format` must be one of {FORMATS}. Received: format={format!r}")
@@ -236,21 +245,25 @@ def format_of(source: str, format: str | None = None) -> str:
 
 
 def _rows(
-    path: str | os.PathLike[str], kind: str, quoting: bool | str | None, encoding_errors: str
+    path: str | os.PathLike[str],
+    kind: str,
+    header: bool,
+    quoting: bool | str | None,
+    encoding_errors: str,
 ) -> list[tuple[int, Any]]:
     source = os.fspath(path)
     with open_text(path) as stream:
         lines: Iterable[str] = text_lines(path, stream, encoding_errors)
         if kind != "tsv" or isinstance(quoting, bool):
             quoted = quoting if isinstance(quoting, bool) else None
-            return list(text_rows(source, lines, kind, quoted=quoted))
+            return list(text_rows(source, lines, kind, header=header, quoted=quoted))
         # A pipe can be read only once.
         lines = list(lines) if quoting == "auto" else lines
-        rows = list(text_rows(source, lines, kind))
+        rows = list(text_rows(source, lines, kind, header=header))
     if not looks_quoted(row for _, row in rows):
         return rows
     if quoting == "auto":
-        return list(text_rows(source, lines, kind, quoted=True))
+        return list(text_rows(source, lines, kind, header=header, quoted=True))
     warnings.warn(
         f"{source}: the fields look quoted as in CSV. They are read as they stand; pass "
         "quoting=True to take the quotes off, quoting=False to silence this warning.",

@@ -21,6 +21,29 @@ def test_lines_become_rows():
         choices.split("a\tb", 1)
 
 
+def test_an_object_names_the_text_of_a_model_of_one():
+    single = Answering(("text",), None)
+    assert single.split('{"text": "a\\nb", "comment": "c"}', 1) == ("a\nb",)
+    for line in ("{a} b", '{"text": \t', "[1]", " {", '{"a":' * 100_000, f'{{"a": {"1" * 5000}}}'):
+        assert single.split(line, 1) == (line,)
+    assert Answering(("image",), None).split(' {"image": "a.png"}', 1) == ("a.png",)
+    for line in ('{"comment": "c"}', '{"text": 3}', '{"text": null}', "{}"):
+        with pytest.raises(ValueError, match="stdin, line 7: the object must have a text named te"):
+            single.split(line, 7)
+
+
+def test_an_object_that_is_none_of_a_model_of_pairs():
+    pair = Answering(("text_a", "text_b"), None)
+    assert pair.split('{"text_a": "a", "text_b": "b"}', 1) == ("a", "b")
+    assert pair.split("{a\tb", 1) == ("{a", "b")
+    with pytest.raises(ValueError, match=r"line 2: .* tab between\. .* \(Expecting .* column 2\)"):
+        pair.split("{a", 2)
+    with pytest.raises(ValueError, match="a JSON object or texts with a tab between.*recursion"):
+        pair.split('{"a":' * 100_000, 2)
+    with pytest.raises(ValueError, match="line 2: the object must have the texts text_a, text_b"):
+        pair.split('{"text_a": "a"}', 2)
+
+
 def test_a_run_answers_in_order(finished_run, graphs):
     answering = open_model(finished_run)
     rows = [("the film was good",), ("bad " * 30,), ("",), ("the film was good",)]

@@ -115,8 +115,10 @@ def test_a_column_that_an_option_names(finished_run, tmp_path):
 
 def test_what_is_refused(finished_run, tmp_path):
     source = write(tmp_path / "in.jsonl", [{"text": "a"}, {"txt": "b"}])
-    out = tmp_path / "out.jsonl"
+    out, excel = tmp_path / "out.jsonl", tmp_path / "excel.csv"
+    excel.write_text("text;label\nhe said; no;up\n")
     for arguments, message in (
+        (["--input", excel, "--output", out], "excel.csv, line 1: the fields must be separated by"),
         (["--input", source], "`--input` and `--output` must be given together"),
         (["--output", out], "`--input` and `--output` must be given together"),
         (["--input", source, "--output", out, "--text", "a"], "and without texts or --show"),

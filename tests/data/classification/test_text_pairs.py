@@ -1,8 +1,8 @@
 """Examples from files. Expected values by hand."""
 
-
 import pytest
 
+from kbert.data.classification.label_sets import read_label_set_examples
 from kbert.data.classification.text_pairs import TextExamples, read_text_examples
 
 
@@ -13,7 +13,8 @@ def write(path, content):
 
 def test_columns_are_found(tmp_path):
     path = write(tmp_path / "d.tsv", "id\ttext\tlabel\n7\thello\tgood\n8\t\tbad\n")
-    examples = read_text_examples(path)
+    with pytest.warns(UserWarning, match="1 of 2 rows have an empty text.* is line 3"):
+        examples = read_text_examples(path)
     assert examples == TextExamples(
         ["hello", ""], None, ["good", "bad"], ["7", "8"], str(path), [2, 3]
     )
@@ -113,3 +114,23 @@ def test_json_by_id(tmp_path):
     )
     expected = TextExamples(["a", "c"], ["b", "d"], ["x", "y"], ["0", "1"], str(path), [1, 2])
     assert read_text_examples(path) == expected
+
+
+@pytest.mark.parametrize("read", [read_text_examples, read_label_set_examples])
+def test_empty_texts_of_labelled_examples_are_told_once(tmp_path, read, recwarn):
+    path = write(tmp_path / "d.tsv", "text\tlabel\na\tx\n \u2003\tx\nb\tx\n\ty\n")
+    read(path)
+    (one,) = recwarn.list
+    assert one.category is UserWarning and str(one.message) == (
+        f"{path}: 2 of 4 rows have an empty text, or one of white space alone; the first is line 3."
+    )
+    assert one.filename == __file__
+    recwarn.clear()
+    read(path, labeled=False)
+    assert not recwarn.list
+
+
+def test_a_pair_counts_once_as_empty(tmp_path):
+    path = write(tmp_path / "d.tsv", "text_a\ttext_b\tlabel\na\tb\tx\n\t\tx\na\t\ty\n")
+    with pytest.warns(UserWarning, match="2 of 3 rows have an empty text.* the first is line 3"):
+        read_text_examples(path)
