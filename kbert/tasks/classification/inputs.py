@@ -87,7 +87,7 @@ class LabelBatching(SequenceBatching):
         ids = {name: number for number, name in enumerate(self.model.label_names)}
         found = dict.fromkeys(range(self.model.num_labels), 1.0)
         for key, weight in weights.items():
-            number = ids.get(str(key), key) if _are_numbers(ids) else ids.get(key, key)
+            number = ids.get(str(key)) if _are_numbers(ids) else ids.get(key, key)
             if number not in found:
                 raise ValueError(
                     f"`class_weight` must have labels of {self.model.labels}, or their ids, as "

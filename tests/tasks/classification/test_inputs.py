@@ -90,6 +90,8 @@ def test_numbers_that_are_no_names_are_told():
     with pytest.raises(tf.errors.InvalidArgumentError, match="`y` must hold labels of"):
         batching.encode_ids(tf.constant([0, 1]))
     assert batching.encode_class_weight({2: 3.0}) == {0: 1.0, 1: 3.0}
+    with pytest.raises(ValueError, match=r"labels of \['1', '2'\], .* Received: 0"):
+        batching.encode_class_weight({0: 3.0})
 
 
 @pytest.mark.parametrize("ids", [[3, 0], [0, -1]])
