@@ -83,8 +83,7 @@ def load_pipeline(
                 "%s has other labels: its encoder is taken, the head is new.", name_or_directory
             )
             head = {}
-        found = known or _labels(checkpoint, head) if labels is None else labels
-        settings["labels"] = found
+        settings["labels"] = (known or _labels(checkpoint, head)) if labels is None else labels
     model = cls(encoder, tokenizer, **settings)
     if head or cls.head_may_be_partial:
         _assign_head(model, head, name_or_directory)

@@ -177,7 +177,13 @@ class SequenceClassification(TaskModel):
         return self.sequence_head.saved_layers()
 
     def note_compiled(self, given: list[Any]) -> None:
-        check_takes_logits(given[0])
+        wrong = [one for one in tree.flatten(given[0]) if one is not None and not takes_logits(one)]
+        if wrong:
+            raise ValueError(
+                "`loss` must take logits, which is what the model returns: None for the task's "
+                "own, or a loss of keras.losses made with from_logits=True. Received: "
+                f"loss={wrong[0]!r:.100}, which takes probabilities"
+            )
         self.needs_distributions = need_distributions(given)
 
     def targets_of_loss(self, y: Any, y_pred: Any) -> tuple[Any, Any]:
@@ -207,22 +213,13 @@ def sequence_head(model: Any, units: int, form: HeadForm) -> SequenceHead:
     )
 
 
-def check_takes_logits(loss: Any) -> None:
-    """Raises a ValueError for one of Keras' losses that would take logits for probabilities."""
-    for one in tree.flatten(loss if loss is not None else []):
-        found = keras.losses.get(one) if isinstance(one, str) else one
-        if isinstance(found, keras.losses.Loss):
-            takes = found.get_config().get("from_logits", True)
-        else:
-            of_logits = inspect.signature(found).parameters.get("from_logits")
-            takes = of_logits is None or of_logits.default
-        if not takes:
-            name = getattr(found, "__name__", type(found).__name__)
-            raise ValueError(
-                "`loss` must take logits, which is what the model returns: None for the task's "
-                "own, or a loss of keras.losses made with from_logits=True. Received: "
-                f"loss={name}, which takes probabilities"
-            )
+def takes_logits(loss: Any) -> bool:
+    """Returns whether a loss, if it is one of Keras' of logits or probabilities, is of logits."""
+    loss = keras.losses.get(loss) if isinstance(loss, str) else loss
+    if isinstance(loss, keras.losses.Loss):
+        return bool(loss.get_config().get("from_logits", True))
+    option = inspect.signature(loss).parameters.get("from_logits")
+    return option is None or bool(option.default)
 
 
 def need_distributions(given: Any) -> bool:

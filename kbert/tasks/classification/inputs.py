@@ -1,6 +1,5 @@
 """Texts with classes, by name, number or probability."""
 
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -24,9 +23,16 @@ class LabelBatching(SequenceBatching):
         values = np.asarray(y)
         if values.ndim == 2 and values.shape[1] == 1:
             values = values[:, 0]
+        if values.ndim == 1 and values.dtype.kind == "f":
+            fractions = values[values != np.floor(values)]
+            if fractions.size:
+                raise ValueError(
+                    "`y` must hold names, ids or distributions. Received: fractions such as "
+                    f"{fractions[0]}"
+                )
+            values = values.astype("int64")
         if values.ndim == 1 and self._holds_names(values):
-            whole = values.astype("int64") if values.dtype.kind == "f" else values
-            values = whole.astype(str)
+            values = values.astype(str)
         if values.dtype.kind in "OUS":
             ids = {name: i for i, name in enumerate(self.model.label_names)}
             names = [v.decode() if isinstance(v, bytes) else str(v) for v in values.tolist()]
@@ -38,11 +44,6 @@ class LabelBatching(SequenceBatching):
             return np.array([ids[name] for name in names], "int32")
         if values.ndim == 2:
             return self._distributions(values)
-        if values.dtype.kind == "f" and not (values == np.floor(values)).all():
-            raise ValueError(
-                "`y` must hold names, ids or distributions. Received: fractions such as "
-                f"{values[values != np.floor(values)][0]}"
-            )
         if values.size and not (0 <= values.min() and values.max() < self.model.num_labels):
             raise ValueError(
                 f"`y` must hold ids in [0, {self.model.num_labels}). Received: ids from "
@@ -55,10 +56,7 @@ class LabelBatching(SequenceBatching):
         names = self.model.labels
         if numbers.dtype.kind == "b":
             return set(names) == {"True", "False"}
-        whole = numbers.dtype.kind in "iu" or (
-            numbers.dtype.kind == "f" and bool((numbers == np.floor(numbers)).all())
-        )
-        return whole and _are_numbers(names)
+        return numbers.dtype.kind in "iu" and _are_numbers(names)
 
     def _distributions(self, values: np.ndarray) -> np.ndarray:
         """Checks probabilities (n, C), and returns them in float32."""
@@ -86,8 +84,9 @@ class LabelBatching(SequenceBatching):
             return None
         ids = {name: number for number, name in enumerate(self.model.label_names)}
         found = dict.fromkeys(range(self.model.num_labels), 1.0)
+        are_numbers = _are_numbers(self.model.labels)
         for key, weight in weights.items():
-            number = ids.get(str(key)) if _are_numbers(ids) else ids.get(key, key)
+            number = ids.get(str(key)) if are_numbers else ids.get(key, key)
             if number not in found:
                 raise ValueError(
                     f"`class_weight` must have labels of {self.model.labels}, or their ids, as "
@@ -117,7 +116,7 @@ class LabelBatching(SequenceBatching):
             return tf.identity(ids)
 
 
-def _are_numbers(names: Iterable[str]) -> bool:
+def _are_numbers(names: list[str]) -> bool:
     """Returns whether labels are whole numbers, and not 0, 1, ... in this order."""
-    is_number = all(name.removeprefix("-").isdecimal() for name in names)
-    return is_number and list(names) != list(map(str, range(len(list(names)))))
+    are_whole = all(name.removeprefix("-").isdecimal() for name in names)
+    return are_whole and names != list(map(str, range(len(names))))

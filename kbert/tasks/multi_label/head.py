@@ -10,7 +10,7 @@ from kbert.models.encoder import Encoder
 from kbert.optimization.label_losses import MicroF1, SigmoidCrossEntropy, exact_match
 from kbert.optimization.losses import SoftmaxCrossEntropy
 from kbert.pipelines.task_model import TaskModel
-from kbert.tasks.classification.head import need_distributions, sequence_head
+from kbert.tasks.classification.head import need_distributions, sequence_head, takes_logits
 
 # Names of Keras' losses and metrics that take each example to have one class.
 _OF_ONE_CLASS = ("accuracy", "acc", "crossentropy", "ce")
@@ -96,13 +96,8 @@ def fits_labels(loss: Any) -> bool:
     """Returns whether a loss may be of independent labels, and of logits."""
     if isinstance(loss, str):
         loss = keras.losses.get(loss)
-    if isinstance(loss, SoftmaxCrossEntropy) or is_of_one_class(loss):
-        return False
-    name = getattr(loss, "__name__", type(loss).__name__).lower().replace("_", "")
-    if not name.startswith("binary"):
-        return True
-    # Keras' functions by themselves take probabilities.
-    return bool(isinstance(loss, keras.losses.Loss) and loss.get_config().get("from_logits"))
+    is_of_classes = isinstance(loss, SoftmaxCrossEntropy) or is_of_one_class(loss)
+    return not is_of_classes and takes_logits(loss)
 
 
 def is_of_one_class(one: Any) -> bool:
