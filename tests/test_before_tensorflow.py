@@ -67,22 +67,25 @@ WRONG = {
     "predict model --question a --context-file none": "`--context-file` must be a file",
     "export run out --measure none.tsv": "`--measure` must be a file",
     # Columns.
-    f"{TRAIN} --train t.tsv --text-a txt": "column='txt'. Did you mean `text`?",
-    f"{TRAIN} --train big.tsv --label lable": "column='lable'. Did you mean `label`?",
+    f"{TRAIN} --train t.tsv --text-a txt": "have a column `txt`. Received: columns `text`",
+    f"{TRAIN} --train big.tsv --label lable": "`lable`. Received: columns `text`, `label`. Did you",
     f"{TRAIN} --train bare.tsv": "the examples must have labels. Received: columns `text`, `topic`",
-    f"train multiple-choice --train t.tsv {NEW}": "Received: column='sent1'",
+    f"train multiple-choice --train t.tsv {NEW}": "must have a column `sent1`",
     f"train embedding --train t.tsv {NEW}": "`text_a` and `text_b` must be given where no columns",
-    f"train question-answering --train t.tsv {NEW}": "Received: column='question'",
-    f"{PAIRS} --train t.tsv": "Received: column='source'",
-    "evaluate run t.tsv --label topic": "Received: column='topic'",
+    f"train question-answering --train t.tsv {NEW}": "must have a column `question`",
+    f"{PAIRS} --train t.tsv": "must have a column `source`",
+    "evaluate run t.tsv --label topic": "must have a column `topic`",
     # Names.
-    "train --train t.tsv --encoder all-minilm-l6 --output new": "Did you mean `all-MiniLM-L6-v2` o",
+    "train --train t.tsv --encoder all-minilm-l6 --output new": "`--encoder` must be a path that",
+    "train --train t.tsv --encoder all-minilm-l7 --output new": "Did you mean `all-MiniLM-L6-v2` o",
     "predict minilm-squat --question a --context b": "Did you mean `minilm-squad`",
     "info minilm-sqaud": "Did you mean `minilm-squad`",
     "export minilm-squat out": "Did you mean `minilm-squad`",
     "convert minilm-squat out --format kbert": "Did you mean `minilm-squad`",
     "plot minilm-squat --text a --output a.png": "Did you mean `minilm-squad`",
     "evaluate minilm-squat t.tsv": "Did you mean `minilm-squad`",
+    "predict minilm-squat --text a": "`RUN` must be a path that exists, a known name or",
+    "evaluate run/modle t.tsv": "`RUN` must be there. Received: 'run/modle', which does not exist",
     # The head of a saved model of the same task, which the run would go on with.
     "train classification --train t.tsv --encoder two --output new": (
         "`head` must be 'two_layer', as that of two. Received: head='pooler'"
@@ -99,6 +102,16 @@ WRONG = {
     f"{RECORDS} t.tsv --output run": "`output` must not exist yet, unless overwrite is true",
     "export run exports --name topics --version 1": "`version` must not be there yet",
     "convert model run --format kbert": "`DST` must not exist yet, unless --overwrite is given",
+    # Answers to a file.
+    "predict model --input none.tsv --output new.tsv": "`--input` must be a file",
+    "predict model --input t.tsv --output new.xls": "`--output` must end in .jsonl, .tsv or .csv",
+    "predict model --input t.tsv --output no/new.tsv": "`--output` must be in a folder that exists",
+    "predict model --input t.tsv --output t.tsv": "`--output` must not exist yet",
+    # A server, and workers.
+    "serve nowhere": "`BASE` must be there. Received: 'nowhere'",
+    "serve exports --rest-port 65536": "`rest_port` must be from 0 to 65535. Received: rest_port=6",
+    "serve exports --timeout 0": "`timeout` must be positive. Received: timeout=0.0",
+    "launch predict model": "`COMMAND` must begin with train or pretrain. Received: 'predict'",
     # Values of options.
     "export run out --precision int4": "Received: 'int4'. Did you mean `int8`?",
     "export run out --with model --measure t.tsv": "`--measure` must not be given together",

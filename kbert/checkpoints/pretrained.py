@@ -94,7 +94,7 @@ def resolve(name_or_path: str | os.PathLike[str], revision: str | None = None) -
     name = os.fspath(name_or_path)
     if isinstance(entry, Path):
         if revision is not None and entry == SHIPPED.get(name):
-            raise FileNotFoundError(_unknown(name))  # no hub has it
+            raise FileNotFoundError(_unknown(name, "name_or_path"))  # no hub has it
         return entry
     folder = _installed_folder(entry) if revision is None else None
     if folder is None:
@@ -105,10 +105,13 @@ def resolve(name_or_path: str | os.PathLike[str], revision: str | None = None) -
     return folder
 
 
-def find_name(name_or_path: str | os.PathLike[str]) -> Path | PretrainedEncoder:
+def find_name(
+    name_or_path: str | os.PathLike[str], argument: str = "name_or_path"
+) -> Path | PretrainedEncoder:
     """Returns the existing path, or the published encoder; reads and downloads nothing.
 
-    Raises a FileNotFoundError if the path does not exist and the name is unknown.
+    Raises a FileNotFoundError, which names the `argument`, if the path does not exist and the name
+    is unknown.
     """
     path = Path(name_or_path)
     if path.exists() or Path(f"{path}.index").exists():
@@ -121,9 +124,9 @@ def find_name(name_or_path: str | os.PathLike[str]) -> Path | PretrainedEncoder:
     if entry is None:
         # No repository is meant where its first part is a folder here.
         if path.parent != Path(".") and path.parent.is_dir():
-            raise FileNotFoundError(_missing(path))
+            raise FileNotFoundError(_missing(path, argument))
         if not _REPOSITORY.fullmatch(name):
-            raise FileNotFoundError(_unknown(name))
+            raise FileNotFoundError(_unknown(name, argument))
         entry = PretrainedEncoder(name)
     return entry
 
@@ -137,14 +140,14 @@ def model_folder(path: str | os.PathLike[str]) -> Path:
     return inside if is_finished and inside.is_dir() else folder
 
 
-def _missing(path: Path) -> str:
+def _missing(path: Path, argument: str) -> str:
     beside = [found.name for found in path.parent.iterdir() if not found.name.startswith(".")]
     near = difflib.get_close_matches(path.name, beside, n=1)
     hint = f". Did you mean `{path.with_name(near[0])}`?" if near else ""
-    return f"`path` must be there. Received: {os.fspath(path)!r}, which does not exist{hint}"
+    return f"`{argument}` must be there. Received: {os.fspath(path)!r}, which does not exist{hint}"
 
 
-def _unknown(name: str) -> str:
+def _unknown(name: str, argument: str) -> str:
     """Returns the error for a name that is neither a path nor known."""
     by_lower = {known.lower(): known for known in (*SHIPPED, *PRETRAINED)}
     near = difflib.get_close_matches(name.lower(), by_lower, n=3, cutoff=0.5)
@@ -152,7 +155,7 @@ def _unknown(name: str) -> str:
     small = sorted(_SMALL, key=len)
     others = [known for known in PRETRAINED if known not in small]
     return (
-        "`name_or_path` must be a path that exists, a known name or `org/name` of the Hugging Face "
+        f"`{argument}` must be a path that exists, a known name or `org/name` of the Hugging Face "
         f"hub. Received: {name!r}.{hint} Models that come with kbert: {', '.join(SHIPPED)}. "
         f"Published encoders: {', '.join(others)}, and {len(small)} small ones, {small[0]} to "
         f"{small[-1]}"

@@ -1,4 +1,4 @@
-"""Limits of the local server, the errors with which it refuses a request, and its metrics.
+"""Options and limits of the local server, the errors of refused requests, and its metrics.
 
 The metrics have TF Serving's names where it has them. Source: tensorflow/serving,
 `servables/tensorflow/util.cc` and `batching/batching_session.cc`; its times are in microseconds.
@@ -9,7 +9,7 @@ import time
 from collections import Counter as Count
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from prometheus_client import CollectorRegistry, Gauge, Histogram, generate_latest
@@ -24,6 +24,7 @@ _MICROSECONDS = [10.0 * 1.8**i for i in range(33)]
 _ROWS = [2.0**i for i in range(8)]
 _ENTRYPOINT = ("model_name", "API", "entrypoint")
 OVERLOADED = 503
+NO_PORT = -1
 
 
 class Refusal(Exception):
@@ -71,6 +72,30 @@ class Limits:
         for name in ("max_request_bytes", "max_concurrency", "timeout"):
             if not (value := getattr(self, name)) > 0:
                 raise ValueError(f"`{name}` must be positive. Received: {name}={value}")
+
+
+@dataclass(frozen=True)
+class ServerOptions:
+    """Options of a local server: port 0 stands for a free one, a `grpc_port` of -1 for none.
+
+    With `web` it serves the page to try models; every `poll_seconds` it looks for new versions.
+    """
+
+    host: str = "127.0.0.1"
+    rest_port: int = 8501
+    grpc_port: int = 8500
+    web: bool = False
+    poll_seconds: float = 1.0
+    limits: Limits = field(default_factory=Limits)
+
+    def __post_init__(self) -> None:
+        if not self.poll_seconds > 0:
+            raise ValueError(
+                f"`poll_seconds` must be positive. Received: poll_seconds={self.poll_seconds}"
+            )
+        for name, low in (("rest_port", 0), ("grpc_port", NO_PORT)):
+            if not low <= (port := getattr(self, name)) < 2**16:
+                raise ValueError(f"`{name}` must be from {low} to 65535. Received: {name}={port}")
 
 
 class Gate:

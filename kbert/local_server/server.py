@@ -7,13 +7,12 @@ import os
 import socket
 import threading
 from contextlib import AbstractContextManager, suppress
-from dataclasses import dataclass, field
 from typing import Any
 
 import uvicorn
 
 from kbert.local_server.grpc_service import start_grpc
-from kbert.local_server.limits import Gate, Limits, Metrics
+from kbert.local_server.limits import NO_PORT, Gate, Metrics, ServerOptions
 from kbert.local_server.model_store import ModelStore
 from kbert.local_server.rest_app import RestApp, TimedConnection
 from kbert.local_server.web_page import page_routes
@@ -22,34 +21,9 @@ logger = logging.getLogger(__name__)
 # Names of the loopback interface; a request under another one is a web page's DNS rebinding.
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 _HOSTS = frozenset(("127.0.0.1", "[::1]", "localhost"))
-NO_PORT = -1
 # Seconds between two requests of a connection. The shorter, the more often a client writes to one
 # that is just being closed.
 _KEEP_ALIVE = 75
-
-
-@dataclass(frozen=True)
-class ServerOptions:
-    """Options of a local server: port 0 stands for a free one, a `grpc_port` of -1 for none.
-
-    With `web` it serves the page to try models; every `poll_seconds` it looks for new versions.
-    """
-
-    host: str = "127.0.0.1"
-    rest_port: int = 8501
-    grpc_port: int = 8500
-    web: bool = False
-    poll_seconds: float = 1.0
-    limits: Limits = field(default_factory=Limits)
-
-    def __post_init__(self) -> None:
-        if not self.poll_seconds > 0:
-            raise ValueError(
-                f"`poll_seconds` must be positive. Received: poll_seconds={self.poll_seconds}"
-            )
-        for name, low in (("rest_port", 0), ("grpc_port", NO_PORT)):
-            if not low <= (port := getattr(self, name)) < 2**16:
-                raise ValueError(f"`{name}` must be from {low} to 65535. Received: {name}={port}")
 
 
 class LocalServer(AbstractContextManager["LocalServer"]):

@@ -82,10 +82,10 @@ def _check_files(config: StoredConfig | PreparationConfig, *keys: str) -> None:
             check_file(f"--{key.replace('_', '-')}", path)
 
 
-def _check_encoder(name: str | None) -> None:
+def _check_encoder(name: str | None, option: str = "--encoder") -> None:
     """Checks that an encoder is a known name, a run, or a checkpoint in any format."""
     if name is not None:
-        found = find_name(name)
+        found = find_name(name, option)
         if isinstance(found, Path):
             detect_format(found)
 
@@ -165,7 +165,7 @@ def _look_at_translation(config: TranslationConfig) -> None:
             columns = (config.source_column, config.target_column)
             by_index = any(isinstance(column, int) for column in columns)
             check_columns(path, columns, header=not by_index)
-    _check_encoder(_of_run(config.bert))
+    _check_encoder(_of_run(config.bert), "--bert")
     start = _of_run(config.warm_start)
     if start is not None and not Path(start).exists():
         raise FileNotFoundError(

@@ -118,7 +118,7 @@ def test_a_misspelt_path_is_no_repository(
     with pytest.raises(FileNotFoundError) as error:
         resolve("runs/topic")
     assert str(error.value) == (
-        "`path` must be there. Received: 'runs/topic', which does not exist. "
+        "`name_or_path` must be there. Received: 'runs/topic', which does not exist. "
         "Did you mean `runs/topics`?"
     )
     with pytest.raises(FileNotFoundError, match="'runs/topics/3', which does not exist$"):

@@ -39,7 +39,7 @@ def check_model(path: str | os.PathLike[str], exports: bool = True) -> None:
                 f"{os.fspath(path)!r}, which is an export"
             )
     elif not is_translator(path) and not is_captioning(path) and Path(path).suffix != ".keras":
-        found = find_name(path)
+        found = find_name(path, "RUN")
         if isinstance(found, Path):
             try:
                 detect_format(found)

@@ -8,6 +8,7 @@ from typer import Context, Exit, Option
 from kbert.cli.commands.verb import reported
 from kbert.launch.launcher import launch_workers
 
+_TRAINING = ("train", "pretrain")
 PASSED_ON = {"allow_extra_args": True, "ignore_unknown_options": True}
 
 
@@ -32,6 +33,10 @@ def launch(
         raise ValueError(
             "`COMMAND` must be given: a verb of kbert and its options, such as pretrain or train. "
             "Received: none"
+        )
+    if context.args[0] not in _TRAINING:
+        raise ValueError(
+            f"`COMMAND` must begin with {' or '.join(_TRAINING)}. Received: {context.args[0]!r}"
         )
     command = [sys.executable, "-m", "kbert.cli.main", *context.args]
     code = launch_workers([*command, "--strategy", "multi-worker"], workers, restarts)

@@ -23,7 +23,11 @@ _Nbest = Annotated[
     Option(min=1, help="How many translations, captions, or words for each [MASK], best first."),
 ]
 _Model = Annotated[
-    Path, Argument(help="A run, a model's folder, or an export.", metavar="RUN_OR_EXPORT")
+    Path,
+    Argument(
+        help="A run, a model's folder, an export, or a name such as minilm-squad.",
+        metavar="RUN_OR_EXPORT",
+    ),
 ]
 _Images = Annotated[
     list[Path] | None, Argument(help="Image files, for a captioner.", metavar="[IMAGE]...")
@@ -133,6 +137,9 @@ def _answer_file(
         told = "and without texts or --show (--text-a and --text-b name their columns)."
         raise ValueError(f"`--input` and `--output` must be given together, {told}")
     one_of = _part(part)
+    from kbert.serving.batch_prediction.file_prediction import check_files
+
+    check_files(source, output)
     from kbert.cli.actions.answering import answer_file
 
     write_result(answer_file(model, source, output, nbest, task, columns, one_of))

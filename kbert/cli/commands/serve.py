@@ -16,7 +16,10 @@ from kbert.cli.commands.verb import reported, write_line
 @reported
 def serve(
     base: Annotated[
-        Path, Argument(help="A model's folder, a folder of models, or a model.config.")
+        Path,
+        Argument(
+            help="A model's folder, a folder of models, or a model.config.", metavar="BASE"
+        ),
     ],
     host: Annotated[str, Option(help="The address to listen at.")] = "127.0.0.1",
     rest_port: Annotated[int, Option(help="REST's port; 0 picks a free one.")] = 8501,
@@ -48,13 +51,16 @@ def serve(
 
       kbert serve exports/model.config --rest-port 0 --grpc-port 0
     """
-    from kbert.local_server.limits import Limits
-    from kbert.local_server.server import LocalServer, ServerOptions
+    from kbert.local_server.limits import Limits, ServerOptions
 
     logging.basicConfig(stream=sys.stderr, format="%(message)s", level=logging.WARNING)
     logging.getLogger("kbert").setLevel(logging.INFO)
     limits = Limits(max_request_bytes, max_concurrency, timeout)
     options = ServerOptions(host, rest_port, grpc_port, web, poll_seconds, limits)
+    if not base.exists():
+        raise FileNotFoundError(f"`BASE` must be there. Received: {str(base)!r}")
+    from kbert.local_server.server import LocalServer
+
     stopped = threading.Event()
     gc.freeze()  # objects of now stay: garbage collection after a change of versions skips them
     with LocalServer(base, options) as server:

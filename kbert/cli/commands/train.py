@@ -36,9 +36,9 @@ def train(
     task: Annotated[
         str | None,
         Argument(
-            help=f"What to learn: {', '.join(TASKS)}; or {TRANSLATION}, {CAPTIONING}, "
-            f"{MULTI_TASK} or {STAGES}, which must be the first word and have options of their "
-            "own.",
+            help=f"What to learn: {', '.join(TASKS)}, by default {TASKS[0]}; or {TRANSLATION}, "
+            f"{CAPTIONING}, {MULTI_TASK} or {STAGES}, which must be the first word and have "
+            "options of their own.",
             metavar="TASK",
         ),
     ] = None,
@@ -47,6 +47,7 @@ def train(
 ) -> None:
     """Fine-tune an encoder, and write a run directory.
 
+    Needs --train or --glue, --encoder and --output.
     All examples are read and checked before the training starts.
     The run directory is whole when it is there: a stopped run stays
     OUTPUT.incomplete, and the same command resumes it. The result

@@ -207,8 +207,8 @@ def _check_columns(source: str, first: _Row, wanted: dict[str, int]) -> None:
     if len({column % width for column in wanted.values()}) < len(wanted):
         shown = ", ".join(f"{name}={column}" for name, column in wanted.items())
         raise ValueError(
-            f"{source}, line {first.number}: `tag_column` must be another column than "
-            f"`word_column`. Received: {shown} for rows of {width} columns"
+            f"{source}, line {first.number}: a row must have a word and, in another column, its "
+            f"tag. Received: {first.line[:80]!r}, with {shown} of {width}"
         )
 
 

@@ -72,11 +72,11 @@ class Table:
                 f"False. Received: column={column!r}"
             )
         if self.columns.count(column) != 1:
-            problem = "occur once in" if column in self.columns else "be one of"
+            is_there = column in self.columns
             raise ValueError(
-                f"{self.source}, line 1: the column must {problem} the file's {self.header}. "
-                f"Received: column={column!r}."
-                f"{'' if column in self.columns else nearest(column, self.columns)}"
+                f"{self.source}, line 1: the file must have {'one' if is_there else 'a'} column "
+                f"`{column}`. Received: {self.header}."
+                f"{'' if is_there else nearest(column, self.columns)}"
             )
         return column if isinstance(self.rows[0], dict) else self.columns.index(column)
 

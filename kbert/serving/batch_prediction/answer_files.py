@@ -150,14 +150,12 @@ def answer_file(output: str | os.PathLike[str], made_of: Mapping[str, Any]) -> I
     `made_of` has what the answers depend on, by name, in JSON types: the ValueError says which of
     it has changed since a run was stopped. Neither may the output exist, nor its folder be missing.
     """
+    check_output(output)
     path = Path(os.path.abspath(output))
-    if not path.parent.is_dir():
-        raise FileNotFoundError(f"`--output` must be in a folder that exists. Received: {output}")
-    _check_new(path, output)
     folder = path.with_name(f".{path.name}.answers")
     folder.mkdir(exist_ok=True)
     with file_lock(folder / _LOCK, lambda: None):
-        _check_new(path, output)
+        check_output(output)
         folder.mkdir(exist_ok=True)  # another run may just have finished, and removed it
         about = folder / _ABOUT
         wanted = json.loads(json.dumps(made_of))
@@ -184,8 +182,11 @@ def _has_blocks(folder: Path) -> bool:
     return any(part.name.isdecimal() for part in folder.iterdir())
 
 
-def _check_new(path: Path, output: Any) -> None:
-    if os.path.lexists(path):
+def check_output(output: str | os.PathLike[str]) -> None:
+    """Raises an error if a file is there already, or its folder is not."""
+    if not Path(os.path.abspath(output)).parent.is_dir():
+        raise FileNotFoundError(f"`--output` must be in a folder that exists. Received: {output}")
+    if os.path.lexists(output):
         raise FileExistsError(f"`--output` must not exist yet. Received: {output}")
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from kbert.data.tables.columns import without_surrogates
-from kbert.serving.batch_prediction.answer_files import answer_file
+from kbert.serving.batch_prediction.answer_files import answer_file, check_output
 from kbert.serving.batch_prediction.row_files import (
     BLOCK_ROWS,
     Block,
@@ -58,10 +58,7 @@ def predict_file(
         ValueError: A row is invalid: the message names file, line and what is expected. A stopped
             run has another input or other values in `made_of`. `part` is of more parts than blocks.
     """
-    if "parquet" in (file_format(source, "--input")[0], file_format(output, "--output")[0]):
-        pyarrow("pyarrow.parquet")
-    if not Path(source).is_file():
-        raise FileNotFoundError(f"`--input` must be a file. Received: {source}")
+    check_files(source, output)
     wanted = _blocks_of(source, block_rows, part)
     share = 0.0
 
@@ -83,6 +80,15 @@ def predict_file(
         file.join(count)
     on_progress(1.0, rows)
     return rows
+
+
+def check_files(source: str | os.PathLike[str], output: str | os.PathLike[str]) -> None:
+    """Checks the names of an input and of its output, before a model is loaded for them."""
+    if "parquet" in (file_format(source, "--input")[0], file_format(output, "--output")[0]):
+        pyarrow("pyarrow.parquet")
+    if not Path(source).is_file():
+        raise FileNotFoundError(f"`--input` must be a file. Received: {source}")
+    check_output(output)
 
 
 def _blocks_of(

@@ -125,7 +125,7 @@ def pipeline(task: str, model: Any = None, **kwargs: Any) -> Pipeline:
         )
     if not isinstance(chosen, str | os.PathLike):
         return Pipeline(name, _of_task(wanted.model_name, chosen, chosen))
-    if name == "embedding" and isinstance(find_name(chosen), PretrainedEncoder):
+    if name == "embedding" and isinstance(find_name(chosen, "model"), PretrainedEncoder):
         return Pipeline(name, wanted.model_class().from_pretrained(chosen, **kwargs))
     return Pipeline(name, _of_task(wanted.model_name, load(chosen, **kwargs), chosen))
 

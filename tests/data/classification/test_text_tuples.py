@@ -43,7 +43,7 @@ def test_columns_by_name_and_by_index(tmp_path):
     [
         ("x\ty\na\tb\n", {}, "line 1: `text_a` and `text_b` must be given where no columns"),
         ("x\ty\na\tb\n", {"text_a": "x"}, "`text_a` and `text_b` must be given together for pair"),
-        ("x\ty\na\tb\n", {"text_a": "x", "text_b": "z"}, "Received: column='z'"),
+        ("x\ty\na\tb\n", {"text_a": "x", "text_b": "z"}, "have a column `z`"),
         ("text_a\ttext_b\tscore\na\tb\thigh\n", {}, "line 2, column `score`"),
         (
             "anchor\tpositive\tnegative\tscore\na\tb\tc\t1\n",
@@ -60,6 +60,6 @@ def test_errors(tmp_path, text, columns, message):
 def test_columns_are_looked_at_first(tmp_path):
     path = written(tmp_path, "text_a\ttext_b\na\tb\n")
     check_tuple_columns(path)
-    with pytest.raises(ValueError, match="Received: column='y'"):
+    with pytest.raises(ValueError, match="have a column `y`"):
         check_tuple_columns(path, label="y")
     assert ["anchor", "positive"] in tuple_columns(2) and tuple_columns(1) == []

@@ -45,7 +45,7 @@ def test_without_annotation_and_ids(tmp_path):
     assert (examples.texts, examples.entities, examples.ids) == (["a", "b"], None, None)
     assert examples.labels == []
     assert examples.select([0]).entities is None
-    with pytest.raises(ValueError, match=r"d\.jsonl, line 1: .* Received: column='entities'"):
+    with pytest.raises(ValueError, match=r"d\.jsonl, line 1: .* have a column `entities`"):
         read_entity_rows(path)
 
 

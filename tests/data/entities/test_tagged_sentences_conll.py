@@ -91,8 +91,8 @@ def test_words_without_tags(tmp_path):
     assert (sentences.words, sentences.tags) == ([["a", "b"], ["c"]], None)
     assert read_conll(FIXTURES / "train.txt", labeled=False).tags is None
     message = (
-        r"d\.txt, line 1: `tag_column` must be another column than `word_column`\. Received: "
-        r"word_column=0, tag_column=-1 for rows of 1 columns"
+        r"d\.txt, line 1: a row must have a word and, in another column, its tag\. Received: 'a', "
+        r"with word_column=0, tag_column=-1 of 1"
     )
     with pytest.raises(ValueError, match=message):
         read_conll(path)
@@ -117,7 +117,7 @@ def test_words_without_tags(tmp_path):
         ("a O\n\u00a0 O\n", {}, r"line 2: the word must not be empty or white space.*xa0'"),
         ("a O\n", {"tag_column": 2}, r"line 1: `tag_column` must be one of .*: tag_column=2"),
         ("a O\n", {"word_column": -3}, r"line 1: `word_column` must be one of the row's 2 columns"),
-        ("a O\n", {"tag_column": 0}, r"line 1: `tag_column` must be another column"),
+        ("a O\n", {"tag_column": 0}, r"line 1: a row must have .* in another column, its tag"),
         (b"a O\ncaf\xe9 O\n", {}, r"d\.conll, line 2: the file must be UTF-8.*byte 0xe9"),
         ("a O\n".encode("utf-16"), {}, r"d\.conll, line 1: .*It looks like UTF-16"),
         ("a O\n", {"encoding_errors": "x"}, r"`encoding_errors` must be 'strict' or 'replace'"),

@@ -126,7 +126,7 @@ def test_missing_columns(tmp_path):
         read_question_rows(path)
     assert read_question_rows(path, labeled=False).ids == ["1"]
     path = write(tmp_path / "d.jsonl", [{"question": "Who?", "contxt": ""}])
-    with pytest.raises(ValueError, match=r"column='context'\. Did you mean `contxt`\?"):
+    with pytest.raises(ValueError, match=r"a column `context`.* Did you mean `contxt`\?"):
         read_question_rows(path)
 
 

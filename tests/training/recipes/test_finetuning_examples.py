@@ -71,7 +71,7 @@ def test_every_part_is_checked_before_training(tmp_path, validation, message):
 def test_training_examples_that_teach_nothing_are_refused(tmp_path):
     with pytest.raises(ValueError, match="must have two labels or more. Received: 'a'"):
         read_run_data(config(tmp_path, train="a\tx\na\ty\n"))
-    with pytest.raises(ValueError, match="column must be one of .*`text`.*Received: column='txt'"):
+    with pytest.raises(ValueError, match="must have a column `txt`.*Received: .*`text`"):
         read_run_data(config(tmp_path, text_a="txt"))
     with pytest.raises(FileNotFoundError, match="none.tsv"):
         read_run_data(config(tmp_path, validation=str(tmp_path / "none.tsv")))
