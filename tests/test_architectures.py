@@ -16,6 +16,7 @@ from kbert.architectures import (
 )
 from kbert.checkpoints.arrays.encoder_layout import EncoderLayout
 from kbert.models.encoder_decoders.encoder_decoder import EncoderDecoder
+from tests.small_bert import small_bert
 from tests.small_translator import small_translator
 
 
@@ -35,6 +36,17 @@ def test_the_models_are_of_the_classes():
     for name, fused in (("transformer", False), ("bert-fused", True)):
         model = small_translator(fused).transformer
         assert type(model) is encoder_decoder_class(name) and isinstance(model, EncoderDecoder)
+
+
+def test_summaries_have_the_shapes_of_the_layers():
+    lines: list[str] = []
+    models = (small_bert(), small_translator(False).transformer, small_translator(True).transformer)
+    for model in models:
+        lines.clear()
+        model.summary(print_fn=lambda text, line_break=None: lines.append(text))
+        wanted = "embeddings" if isinstance(model, encoder_class("bert")) else "decoder_block_0"
+        (line,) = (line for line in "\n".join(lines).split("\n") if wanted in line)
+        assert f"(None, None, {model.hidden_dim})" in line
 
 
 @pytest.mark.parametrize(

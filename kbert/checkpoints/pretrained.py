@@ -113,6 +113,10 @@ def find_name(
     Raises a FileNotFoundError, which names the `argument`, if the path does not exist and the name
     is unknown.
     """
+    if not isinstance(name_or_path, str | os.PathLike):
+        raise TypeError(
+            f"`{argument}` must be a name or a path. Received: {argument}={name_or_path!r:.80}"
+        )
     path = Path(name_or_path)
     if path.exists() or Path(f"{path}.index").exists():
         return model_folder(path)

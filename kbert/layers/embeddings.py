@@ -272,5 +272,5 @@ class BertEmbeddings(ConfiguredLayer):
         return ops.reshape(rows, (*ops.shape(segment_ids), self.hidden_dim))
 
     def compute_output_shape(self, input_shape: Any, *args: Any, **kwargs: Any) -> Any:
-        """(B, T) -> (B, T, D)."""
-        return (*input_shape, self.hidden_dim)
+        """(B, T) -> (B, T, D); without a shape, as from `build`, of any batch."""
+        return (*(input_shape or (None, None)), self.hidden_dim)

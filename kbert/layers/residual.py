@@ -44,8 +44,9 @@ class ShapeKeepingLayer(ConfiguredLayer):
         super().__init__(**kwargs)
         self.supports_masking = True
 
-    def compute_output_shape(self, input_shape: Any, *args: Any, **kwargs: Any) -> Any:
-        return input_shape
+    def compute_output_shape(self, input_shape: Any = None, *args: Any, **kwargs: Any) -> Any:
+        # `summary` gives the shapes of `build` by their names there, the input's first.
+        return next(iter(kwargs.values())) if input_shape is None else input_shape
 
 
 class DrawnSeed(keras.random.SeedGenerator):

@@ -105,10 +105,11 @@ def leave_pooler(encoder: Encoder) -> None:
 
 
 def check_inputs(inputs: Any) -> None:
-    """Raises a ValueError unless the inputs of an encoder have kbert's names."""
+    """Raises a ValueError unless the inputs of an encoder have kbert's names, and shapes (B, T)."""
     received = f"{type(inputs).__name__}{getattr(inputs, 'shape', '')}"
     if isinstance(inputs, dict):
         if "token_ids" in inputs and not set(inputs) & set(_NAMES_ELSEWHERE):
+            _check_shapes(inputs)
             return
         received = f"a dict of {sorted(inputs)}"
         named = [f"{key} is `{_NAMES_ELSEWHERE[key]}`" for key in inputs if key in _NAMES_ELSEWHERE]
@@ -117,3 +118,16 @@ def check_inputs(inputs: Any) -> None:
         "`inputs` must be a dict of `token_ids` int (B, T), and `segment_ids` int (B, T) and "
         f"`padding_mask` bool (B, T) where they are needed. Received: {received}"
     )
+
+
+def _check_shapes(inputs: dict[str, Any]) -> None:
+    """Raises a ValueError for known shapes that are not (B, T), or not alike."""
+    length = None
+    for name in ("token_ids", "segment_ids", "padding_mask"):
+        shape = getattr(inputs.get(name), "shape", None)
+        if shape is None or getattr(shape, "rank", 2) is None:
+            continue
+        if len(shape) != 2 or None not in (length, shape[1]) and length != shape[1]:
+            wanted = "(B, T)" if length is None else f"(B, T) with T={length}"
+            raise ValueError(f"`{name}` must have the shape {wanted}. Received: {tuple(shape)}")
+        length = shape[1] if length is None else length

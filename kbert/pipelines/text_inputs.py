@@ -1,4 +1,4 @@
-"""Recognition of the forms of texts that `fit`, `evaluate` and `predict` take."""
+"""Recognition of the forms of texts, and of numbers, that `fit`, `evaluate` and `predict` take."""
 
 import itertools
 from collections.abc import Iterator, Sequence
@@ -229,3 +229,22 @@ def _is_missing(text: Any) -> bool:
 def _either(forms: Sequence[tuple[str, ...]]) -> str:
     """Formats names of columns for an error: "text_a" and "text_b", or "text"."""
     return ", or ".join(" and ".join(f'"{name}"' for name in form) for form in forms)
+
+
+def finite_numbers(y: Any, one: str) -> np.ndarray:
+    """Converts targets that are numbers, n or (n, 1), to float32 (n,).
+
+    Raises:
+        ValueError: an entry is not a finite number, or there are several; `one` says of what one is
+            wanted, such as "number a text".
+    """
+    try:
+        values = np.asarray(y, dtype="float32")
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"`y` must hold finite numbers. Received: {y!r:.80}") from error
+    if values.ndim != 1 and values.shape != (len(values), 1):
+        raise ValueError(f"`y` must have one {one}. Received: shape {values.shape}")
+    values = values.reshape(-1)
+    if not np.isfinite(values).all():
+        raise ValueError(f"`y` must hold finite numbers. Received: {values.tolist()[:10]}")
+    return values

@@ -37,7 +37,8 @@ def checked_text(text: Any) -> tf.Tensor:
     if text.dtype != tf.string:
         raise TypeError(f"`text` must be of dtype string. Received: dtype={text.dtype.name}")
     if text.shape.rank != 1:
-        raise ValueError(f"`text` must have the shape (B,). Received: shape={text.shape}")
+        hint = "; a dataset must be batched, as by `.batch(32)`" if text.shape.rank == 0 else ""
+        raise ValueError(f"`text` must have the shape (B,). Received: shape={text.shape}{hint}")
     return text
 
 

@@ -110,6 +110,11 @@ def test_neither_path_nor_name(name: str, hub: dict[str, Any]) -> None:
     assert "repo_id" not in hub
 
 
+def test_what_is_no_name() -> None:
+    with pytest.raises(TypeError, match="`name_or_path` must be a name or .*: name_or_path=None"):
+        resolve(None)  # type: ignore[arg-type]
+
+
 def test_a_misspelt_path_is_no_repository(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hub: dict[str, Any]
 ) -> None:

@@ -1,5 +1,7 @@
 """The protocol of encoders, their inputs, and the one of a checkpoint."""
 
+import keras
+import numpy as np
 import pytest
 
 from kbert.checkpoints.read_checkpoint import read_checkpoint
@@ -20,8 +22,21 @@ def test_anything_else_has_not():
 
 def test_names_of_inputs():
     check_inputs({"token_ids": 0})
+    check_inputs({"token_ids": np.zeros((2, 3)), "padding_mask": np.ones((2, 3))})
+    check_inputs({"token_ids": keras.KerasTensor((None, None))})
     with pytest.raises(ValueError, match="`inputs` must be a dict of `token_ids`.*here input_ids"):
         check_inputs({"input_ids": 0})
+
+
+def test_shapes_of_inputs():
+    ids = np.zeros((2, 3), "int32")
+    with pytest.raises(ValueError, match=r"`token_ids` must have .* \(B, T\). Received: \(3,\)"):
+        check_inputs({"token_ids": ids[0]})
+    message = r"`segment_ids` must have the shape \(B, T\) with T=3. Received: \(2, 2\)"
+    with pytest.raises(ValueError, match=message):
+        check_inputs({"token_ids": ids, "segment_ids": ids[:, :2]})
+    with pytest.raises(ValueError, match=r"`padding_mask` must have .* Received: \(2, 1, 3\)"):
+        check_inputs({"token_ids": ids, "padding_mask": ids[:, None]})
 
 
 def test_an_encoder_of_any_architecture(tmp_path):

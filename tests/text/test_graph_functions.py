@@ -1,9 +1,11 @@
+import pytest
 import tensorflow as tf
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kbert.text.graph_functions import (
     cached_graph,
+    checked_text,
     kept_values,
     map_in_chunks,
     places_in_chunks,
@@ -92,3 +94,10 @@ def test_a_graph_of_one_chunk_runs_no_loop():
     assert "While" not in nodes and nodes & {"If", "StatelessIf"}  # it is in a branch
     for lengths, order in (([3, 4], [1, 0]), ([8, 1, 9], [2, 0, 1]), ([], [])):
         assert alone(tf.constant(lengths, tf.int32)).numpy().tolist() == order
+
+
+def test_a_single_text_comes_from_a_dataset_without_batches():
+    with pytest.raises(ValueError, match=r"shape=\(\); a dataset must be batched"):
+        checked_text(tf.constant("a"))
+    with pytest.raises(ValueError, match=r"shape \(B,\). Received: shape=\(1, 1\)$"):
+        checked_text(tf.constant([["a"]]))

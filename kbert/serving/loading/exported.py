@@ -225,7 +225,10 @@ def load(directory: str | os.PathLike[str], **kwargs: Any) -> Any:
         ValueError: It holds only an encoder, or a task unknown to this version, an export was
             given arguments, or `directory` is a folder of several exports.
         FileNotFoundError: There is no such folder, file or name.
+        TypeError: `directory` is no path.
     """
+    if not isinstance(directory, str | os.PathLike):
+        raise TypeError(f"`directory` must be a path or a name. Received: {directory!r:.80}")
     try:
         path = find_export(directory)
         is_export = (path / METADATA_FILE).is_file()

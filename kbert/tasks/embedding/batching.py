@@ -15,7 +15,7 @@ from kbert.data.batches.packed_examples import plain, text_tensor
 from kbert.pipelines.batching import check_count
 from kbert.pipelines.sequence_batching import SequenceBatching
 from kbert.pipelines.signatures import model_inputs
-from kbert.pipelines.text_inputs import checked_inputs, weight_array
+from kbert.pipelines.text_inputs import checked_inputs, finite_numbers, weight_array
 from kbert.tasks.embedding.inputs import (
     FORMS,
     PackedTuples,
@@ -49,13 +49,7 @@ class EmbeddingBatching(SequenceBatching):
         Raises:
             ValueError: an entry is not a finite number, or there are several an example.
         """
-        values = np.asarray(y, dtype="float32")
-        if values.ndim != 1 and values.shape != (len(values), 1):
-            raise ValueError(f"`y` must have one score an example. Received: shape {values.shape}")
-        values = values.reshape(-1)
-        if not np.isfinite(values).all():
-            raise ValueError(f"`y` must hold finite scores. Received: {values.tolist()[:10]}")
-        return values
+        return finite_numbers(y, "score an example")
 
     def columns(self, x: Any) -> tuple[Any, ...]:
         """Returns the columns of texts that `x` holds.

@@ -10,6 +10,7 @@ from kbert.models.encoder import Encoder
 from kbert.pipelines.inference import packed_chunks
 from kbert.pipelines.sequence_batching import SequenceBatching
 from kbert.pipelines.signatures import Signature, text_specs, token_inputs, token_specs
+from kbert.pipelines.text_inputs import finite_numbers
 from kbert.tasks.regression.head import SequenceRegression
 from kbert.text.tokenizer import Tokenizer
 
@@ -23,13 +24,7 @@ class ScoreBatching(SequenceBatching):
         Raises:
             ValueError: an entry is not a finite number, or there are several a text.
         """
-        values = np.asarray(y, dtype="float32")
-        if values.ndim != 1 and values.shape != (len(values), 1):
-            raise ValueError(f"`y` must have one number a text. Received: shape {values.shape}")
-        values = values.reshape(-1)
-        if not np.isfinite(values).all():
-            raise ValueError(f"`y` must hold finite numbers. Received: {values.tolist()[:10]}")
-        return values
+        return finite_numbers(y, "number a text")
 
 
 @keras.saving.register_keras_serializable("kbert")

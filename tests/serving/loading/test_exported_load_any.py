@@ -30,6 +30,12 @@ def test_a_folder_of_exports_names_them(exported_path: Path, tmp_path: Path):
         load(tmp_path)
 
 
+def test_what_is_no_path():
+    for wrong in (None, 3):
+        with pytest.raises(TypeError, match=f"`directory` must be a path .* Received: {wrong}"):
+            kbert.load(wrong)
+
+
 def test_several_tasks_by_name(classifier: Classifier, exported: Exported, tmp_path: Path):
     models = {"one": classifier, "other": classifier}
     found = load(export_together(models, tmp_path, max_batch_size=1))

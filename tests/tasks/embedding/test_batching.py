@@ -73,7 +73,7 @@ def test_predictions_are_in_order_whatever_the_lengths(model):
             np.arange(9) * 0.5,
             r"`y` must hold scores in \[-1, 1\], which become .* Received: scores from 0 to 4",
         ),
-        ((A, B), [np.nan] * 9, "`y` must hold finite scores. Received: "),
+        ((A, B), [np.nan] * 9, "`y` must hold finite numbers. Received: "),
         (([], []), None, "`x` must hold at least one text. Received: none"),
     ],
 )
