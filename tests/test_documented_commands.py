@@ -3,11 +3,18 @@
 On small files of the names that the pages use, and for an epoch or a few steps where a page trains
 for longer. What is downloaded is stood in for: published encoders other than all-MiniLM-L6-v2 by a
 small one, the weights of an image network by random ones; and so is the hub that is written to.
+A TPU is stood in for by the device that is there. The programs of benchmarks/ are not run here:
+they need hours, or corpora, and write their results into benchmarks/results.
 """
 
+import contextlib
 import itertools
+import json
 import re
+import runpy
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import keras
@@ -17,11 +24,12 @@ from typer.testing import CliRunner
 from kbert.checkpoints import pretrained
 from kbert.cli.main import app
 from kbert.data.samples import sample_path
+from kbert.local_server.server import LocalServer
 from kbert.models.bert import Bert
 from kbert.tasks.pretraining.model import MaskedLanguageModel
 from kbert.text.wordpiece.wordpiece import WordPiece
 from tests.documented_files import write_documented_files
-from tests.test_documentation import ROOT, commands_of
+from tests.test_documentation import ROOT, commands_of, programs_of
 
 PAGES = [path for path in sorted((ROOT / "docs").glob("*.md")) if commands_of(path)]
 
@@ -169,3 +177,52 @@ def test_the_commands_of_a_page(page, folder, stand_in, random_network, hub, ser
         assert all(Path(made).exists() for made in re.findall(r" --output (\S+)", line))
         done.add(line)
     assert not list(folder.rglob("*.incomplete"))
+
+
+def run_program(monkeypatch, name: str, *arguments: str) -> None:
+    """Runs a program of tpu/ or export/ to its end, which must be a good one."""
+    monkeypatch.setattr(sys, "argv", [name, *arguments])
+    monkeypatch.syspath_prepend(str((ROOT / name).parent))
+    try:
+        runpy.run_path(str(ROOT / name), run_name="__main__")
+    except SystemExit as ended:
+        assert not ended.code, f"{name} {' '.join(arguments)}"
+
+
+def test_the_programs_for_a_tpu(folder, monkeypatch):
+    tiny = (ROOT / "tpu/configs/tiny.yaml").read_text().replace("steps: 1000", "steps: 10")
+    short = tiny.replace("vocabulary_size: 500", "vocabulary: vocab.txt")
+    short = short.replace("runs/tpu-tiny", "runs/tpu-pretraining")
+    for name in ("corpus.yaml", "pretrain.yaml", "tpu/configs/pretrain_base.yaml"):
+        Path(name).parent.mkdir(parents=True, exist_ok=True)
+        Path(name).write_text(short)
+    for name, *arguments in programs_of(ROOT / "docs/tpu.md"):
+        if name == "tpu/pretrain.py" and "--dry-run" not in arguments:
+            arguments.append("--dry-run")
+        run_program(monkeypatch, name, *arguments)
+    assert len([*Path("records").glob("*.tfrecord")]) == 64
+    assert len([*Path("models").glob("*/1/saved_model.pb")]) == 1
+
+
+def test_the_programs_of_an_export(folder, monkeypatch, capsys):
+    page = ROOT / "export/README.md"
+    Path("texts.txt").write_text("a film\n\nthat grows\n")
+    result = CliRunner().invoke(app, shlex.split(f"{CLASSIFIER} --epochs 1 --output RUN"))
+    assert result.exit_code == 0, result.stderr
+    with contextlib.ExitStack() as stack:
+        stdin = stack.enter_context(open("texts.txt", encoding="utf-8"))
+        monkeypatch.setattr(sys, "stdin", stdin)
+        for name, *arguments in programs_of(page):
+            run_program(monkeypatch, name, *arguments)
+            if name == "export/export_model.py":
+                try:
+                    stack.enter_context(LocalServer("models"))  # at the ports of the page
+                except OSError as error:
+                    pytest.skip(f"the ports 8500 and 8501 must be free: {error}")
+        assert capsys.readouterr().out.count('"label":') == 5  # two arguments and three lines
+        calls = re.findall(r"^curl -s (.*(?:\n  .*)*)", page.read_text(encoding="utf-8"), re.M)
+        for call in calls:
+            words = shlex.split(call.replace("\\\n", " "))
+            done = subprocess.run(["curl", "-sf", *words], capture_output=True, check=True)
+            assert json.loads(done.stdout)
+    assert len(calls) == 5
