@@ -122,7 +122,7 @@ class Linear(ShapeKeepingLayer):
             return outputs
         return ops.reshape(outputs, (*ops.shape(inputs)[:-1], self.units))
 
-    def compute_output_shape(self, input_shape: Any, **kwargs: Any) -> Any:
+    def compute_output_shape(self, input_shape: Any = None, **kwargs: Any) -> Any:
         """(..., D) -> (..., units)."""
         return (*input_shape[:-1], self.units)
 

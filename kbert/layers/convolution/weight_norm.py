@@ -54,6 +54,6 @@ class WeightNormLinear(ShapeKeepingLayer):
         found = ops.reshape(found, (*ops.shape(inputs)[:-1], self.units))
         return found * (self.scale() if scale is None else scale) + self.bias
 
-    def compute_output_shape(self, input_shape: Any, *args: Any, **kwargs: Any) -> Any:
+    def compute_output_shape(self, input_shape: Any = None, *args: Any, **kwargs: Any) -> Any:
         """(..., D) -> (..., U)."""
         return (*input_shape[:-1], self.units)
