@@ -3,8 +3,9 @@
     python benchmarks/captioning.py CAPTIONS EFFICIENTNET RUNS --kind soft --seed 1
 
 Soft and hard attention, the same decoder with the mean of all places, and a Transformer see the
-same 14 x 14 map of EfficientNet-Lite0, its last one of images of 448 x 448; it is frozen. CAPTIONS
-is a folder with captions.txt.gz and images/; the same command goes on with a run that was stopped.
+same 14 x 14 map of EfficientNet-Lite0, frozen: its last one, of images of 448 x 448 (--map 1280),
+or one of those of 224 x 224 (672 or 112). CAPTIONS is a folder with captions.txt.gz and images/; the
+same command goes on with a run that was stopped.
 """
 
 import argparse
@@ -13,7 +14,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from side_by_side.efficientnet_lite import MAP_1280, efficientnet_lite0
+from side_by_side.efficientnet_lite import MAP_112, MAP_672, MAP_1280, SIZE, efficientnet_lite0
 from side_by_side.results import keep_row
 
 from kbert.data.captions.captioned_images import read_captions
@@ -23,7 +24,9 @@ from kbert.training.run import train
 from kbert.training.runs.run_directory import load_run
 
 RESULTS = Path(__file__).parent / "results" / "captioning.json"
-KEY = ("kind", "seed", "epochs", "penalty")
+KEY = ("kind", "seed", "epochs", "penalty", "map")
+# Channels of a map -> its layer, and the size of the images.
+MAPS = {1280: (MAP_1280, 2 * SIZE), 672: (MAP_672, SIZE), 112: (MAP_112, SIZE)}
 SPLIT = (800, 100, 100)
 _OF_LSTM = {"hidden_dim": 256, "attention_dim": 128, "dropout": 0.5}
 KINDS: dict[str, dict[str, Any]] = {
@@ -41,32 +44,34 @@ KINDS: dict[str, dict[str, Any]] = {
 SHOWN = ("bleu_1", "bleu_2", "bleu_3", "bleu_4", "chrf", "perplexity")
 
 
-def network(weights: Path, runs: Path) -> Path:
+def network(weights: Path, runs: Path, size: int) -> Path:
     """Returns the file of the network, which is written once."""
-    file = runs / "efficientnet_lite0_448.keras"
+    file = runs / f"efficientnet_lite0_{size}.keras"
     if not file.is_file():
         runs.mkdir(parents=True, exist_ok=True)
-        efficientnet_lite0(weights, size=448).save(file)
+        efficientnet_lite0(weights, size=size).save(file)
     return file
 
 
 def config(arguments: argparse.Namespace) -> CaptioningConfig:
     """Returns the configuration of a run."""
     kind: str = arguments.kind
+    layer, size = MAPS[arguments.map]
+    name = "-".join(str(getattr(arguments, key)) for key in KEY)
     values: dict[str, Any] = {
         "task": "captioning",
         "train": str(arguments.data / "captions.txt.gz"),
         "images": str(arguments.data / "images"),
         "split": ",".join(map(str, SPLIT)),
-        "network": str(network(arguments.weights, arguments.runs)),
-        "network_layer": MAP_1280,
-        "features": str(arguments.runs / "features"),
+        "network": str(network(arguments.weights, arguments.runs, size)),
+        "network_layer": layer,
+        "features": str(arguments.runs / f"features-{arguments.map}"),
         "vocabulary_size": 2000,
         "feature_dropout": 0.5,
         "keep": "last",
         "epochs": arguments.epochs,
         "seed": arguments.seed,
-        "output": str(arguments.runs / f"{kind}-{arguments.seed}"),
+        "output": str(arguments.runs / name),
         **KINDS[kind],
     }
     if kind in ("soft", "hard"):
@@ -94,6 +99,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--epochs", type=int, default=15)
     parser.add_argument("--penalty", type=float, default=0.0)
+    parser.add_argument("--map", type=int, choices=MAPS, default=1280, help="channels of the map")
     parser.add_argument("--output", type=Path, default=RESULTS)
     arguments = parser.parse_args()
     row: dict[str, Any] = {key: getattr(arguments, key) for key in KEY}
@@ -102,7 +108,9 @@ def main() -> None:
     else:
         run = load_run(train(config(arguments)))
         seconds = [epoch["seconds"] for epoch in run.metrics["epochs"]]
-        row |= {name: run.metrics["final"]["test"][name] for name in SHOWN}
+        for part in ("validation", "test"):
+            found = run.metrics["final"][part]
+            row |= {name if part == "test" else f"{part}_{name}": found[name] for name in SHOWN}
         row |= {"kept_epoch": run.metrics["kept_epoch"], "training_seconds": sum(seconds)}
     print(json.dumps(row), flush=True)
     keep_row(arguments.output, row, KEY)

@@ -191,7 +191,8 @@ def _fetch(name: str, entry: PretrainedEncoder, revision: str | None) -> Path:
     except Exception as error:
         said = str(error).strip().partition("\n")[0]
         reason = f"{type(error).__name__}: {said[:120]}"
-        raise OSError(_ways(name, entry, reason)) from error
+        # Without its cause: an HTTP library adds a hundred lines of traceback above the message.
+        raise OSError(_ways(name, entry, reason)) from None
     folder = Path(found)
     if not (folder / WEIGHTS).is_file() and not (folder / INDEX).is_file():
         raise ValueError(

@@ -138,6 +138,7 @@ def test_no_network(hub: dict[str, Any]) -> None:
     assert "There is no path 'bert-base-uncased'" in str(error.value)
     assert "repository google-bert/bert-base-uncased elsewhere" in str(error.value)
     assert "HF_HOME" in str(error.value)
+    assert error.value.__suppress_context__  # no traceback of an HTTP library above it
 
 
 def test_no_network_and_no_package(hub: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
