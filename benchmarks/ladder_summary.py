@@ -72,7 +72,9 @@ def picture(groups: list[list[dict[str, Any]]]) -> Figure:
             parts = list(zip(*(row["by_length"] for row in group)))
             words = [part[0]["words"] for part in parts]
             bleu = [statistics.fmean(one["bleu"] for one in part) for part in parts]
-            axis.plot(words, bleu, marker="o", label=group[0]["rung"])
+            rung = group[0]["rung"]
+            color = f"C{list(RUNGS).index(rung)}"  # the same where a direction lacks a rung
+            axis.plot(words, bleu, marker="o", color=color, label=rung)
         axis.set_title(direction)
         axis.set_xlabel("words of the source")
         axis.grid(alpha=0.3)
