@@ -4,8 +4,8 @@
 
 Soft and hard attention, the same decoder with the mean of all places, and a Transformer see the
 same 14 x 14 map of EfficientNet-Lite0, frozen: its last one, of images of 448 x 448 (--map 1280),
-or one of those of 224 x 224 (672 or 112). CAPTIONS is a folder with captions.txt.gz and images/; the
-same command goes on with a run that was stopped.
+or one of 224 x 224 (672 or 112). CAPTIONS is a folder with captions.txt.gz and images/; the same
+command goes on with a run that was stopped.
 """
 
 import argparse
