@@ -64,21 +64,22 @@ def worker(program, addresses, repository, *arguments):
 
 def test_workers_wait_until_all_have_come(often):
     addresses = free_addresses(3)
-    threads = [
-        threading.Thread(target=wait_for_others, args=(Cluster(addresses, i), 60.0), daemon=True)
-        for i in (0, 1)
-    ]
-    for thread in threads:
-        thread.start()
+    come, all_came = [], threading.Barrier(4)
+
+    def start(worker: int) -> None:
+        wait_for_others(Cluster(addresses, worker), 60.0)
+        come.append(worker)
+        # As TensorFlow does, it goes on listening: the others may not have seen it yet.
+        host, _, port = addresses[worker].rpartition(":")
+        with socket.create_server((host, int(port))):
+            all_came.wait(60)
+
+    for worker in range(3):
+        assert come == []
+        threading.Thread(target=start, args=(worker,), daemon=True).start()
         time.sleep(0.2)
-    assert all(thread.is_alive() for thread in threads)
-    # As TensorFlow does, the last one goes on listening when it has seen the others.
-    wait_for_others(Cluster(addresses, 2))
-    host, _, port = addresses[2].rpartition(":")
-    with socket.create_server((host, int(port))):
-        for thread in threads:
-            thread.join(30)
-            assert not thread.is_alive()
+    all_came.wait(60)
+    assert sorted(come) == [0, 1, 2]
 
 
 def test_a_worker_that_does_not_come_is_named():
