@@ -92,7 +92,7 @@ def test_labels_and_thresholds_that_nobody_knows(tmp_path):
     message = "the validation examples must be single texts, as those of training."
     with pytest.raises(ValueError, match=message):
         read_run_data(config(tmp_path, validation=str(tmp_path / "p.tsv")))
-    with pytest.raises(ValueError, match="be one of the file's columns `text`, `labels`"):
+    with pytest.raises(ValueError, match="have a column `mood`. Received: columns `text`"):
         TASK.check_columns(str(tmp_path / "v.tsv"), {"label": "mood", "label_separator": "|"})
 
 
