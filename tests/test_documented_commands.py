@@ -218,6 +218,7 @@ def test_the_programs_of_an_export(folder, monkeypatch, capsys):
                 try:
                     stack.enter_context(LocalServer("models"))  # at the ports of the page
                 except OSError as error:
+                    # The page's commands name these ports; another server may hold them.
                     pytest.skip(f"the ports 8500 and 8501 must be free: {error}")
         assert capsys.readouterr().out.count('"label":') == 5  # two arguments and three lines
         calls = re.findall(r"^curl -s (.*(?:\n  .*)*)", page.read_text(encoding="utf-8"), re.M)

@@ -46,6 +46,7 @@ COMMANDS = sorted(
 
 pytestmark = [
     pytest.mark.slow,
+    # As in a wheel's tests, which have no pages.
     pytest.mark.skipif(not COMMANDS, reason="the tests run without the project's pages"),
 ]
 
@@ -76,6 +77,7 @@ def test_it_works_for_a_minute(command, copy, shared_data, tmp_path):
         path = word.rpartition("=")[2]
         is_known = path.partition("/")[0] in (*DATA, *RUNS)
         if (path.isupper() and not is_known) or path.endswith("/model") or "runs/mt/" in path:
+            # A trained run, or a peer's Python: no folder of the data stands in for it.
             pytest.skip(f"needs what others make: {path}")
     words = [placed(word, shared_data, tmp_path / "runs") for word in shlex.split(command)]
     (tmp_path / "runs").mkdir()
@@ -98,6 +100,7 @@ def test_it_works_for_a_minute(command, copy, shared_data, tmp_path):
             process.wait()
     told = log.read_text(encoding="utf-8", errors="replace")
     end = told[-1000:]
+    # Packages of peers are in extras, and a run that goes on from another needs hours of it first.
     if code and any(words in end for words in PEERS):
         pytest.skip(f"needs packages of a peer: {end.strip().splitlines()[-1]}")
     if code and "FileNotFoundError" in end and str(tmp_path / "runs") in end:
