@@ -1,6 +1,6 @@
 """From raw strings to class names over the dev set of SST-2: sentences a second.
 
-    python benchmarks/inference.py GLUE_DIRECTORY --classifier DIRECTORY
+    python benchmarks/inference.py GLUE_DIRECTORY --classifier CLASSIFIER
 
 Real lengths, batches of 32 in the order of the file. kbert runs its SavedModel, `predict`, and its
 network in ONNX Runtime behind Hugging Face's `tokenizers`; like that, transformers tokenizes with

@@ -1,6 +1,6 @@
 """From questions and whole articles to answers: questions a second, and memory.
 
-    python benchmarks/reading.py covid-qa.json --model DIRECTORY --questions 20
+    python benchmarks/reading.py covid-qa.json --model READER --questions 20
 
 Articles of some 23,500 characters, cut into windows of 384 tokens that share 128; one question a
 request. kbert runs its SavedModel; transformers the windows of its tokenizer, up to 32 in a batch.

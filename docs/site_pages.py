@@ -264,3 +264,8 @@ def on_post_page(output: str, **_: Any) -> str:
     """Names the dialog of the search, which the theme leaves without a name."""
     dialog = 'data-md-component="search" role="dialog"'
     return output.replace(dialog, f'{dialog} aria-label="Search"')
+
+
+def on_post_template(output_content: str, **_: Any) -> str:
+    """As for pages; the one of addresses that lead nowhere (404.html) is a template."""
+    return on_post_page(output_content)

@@ -172,3 +172,5 @@ def test_the_site_is_built_without_a_warning(tmp_path):
     subprocess.run([program, "build", "--strict", *settings], cwd=ROOT, check=True)
     assert "Classifier" in (tmp_path / "reference" / "Classifier.html").read_text(encoding="utf-8")
     assert (tmp_path / "search" / "search_index.json").stat().st_size > 100_000
+    for page in ("index.html", "404.html"):  # a screen reader says a dialog's name
+        assert 'role="dialog" aria-label="Search"' in (tmp_path / page).read_text("utf-8")
