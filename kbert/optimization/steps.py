@@ -42,6 +42,24 @@ def rows_divided(model: Any, *args: Any) -> tuple[Any, ...]:
     return (*args[:-1], tree.map_structure(divided, args[-1]))
 
 
+def function_of_replicas(model: Any, name: str, force: bool) -> Any:
+    """Returns a function of Keras' loops that `replication` of `model` makes; None without one.
+
+    Functions that were traced for other adapters of the encoder are dropped first: their graphs
+    would go on to compute with those.
+
+    Args:
+        model: has `replication`, and may have an `encoder` with adapters.
+        name: "train_function", "test_function" or "predict_function".
+        force: whether to make it again.
+    """
+    state = getattr(getattr(model, "encoder", None), "adapter_state", None)
+    if vars(model).get("_traced_for", state) != state:
+        model.train_function = model.test_function = model.predict_function = None
+    vars(model)["_traced_for"] = state  # not as an attribute: Keras would track it
+    return model.replication and model.replication.function(name, force)
+
+
 def outputs_of_step(model: Any, *args: Any) -> Any:
     """Returns what `predict_step` of a model must return on the running backend.
 

@@ -13,7 +13,7 @@ from keras.utils import unpack_x_y_sample_weight as unpacked
 from kbert.checkpoints.arrays.checkpoint import Checkpoint
 from kbert.optimization.adamw import AdamW
 from kbert.optimization.losses import whole_batch_loss
-from kbert.optimization.steps import outputs_of_step
+from kbert.optimization.steps import function_of_replicas, outputs_of_step
 
 
 class TaskModel(keras.Model):
@@ -341,17 +341,17 @@ class TaskModel(keras.Model):
         with self.replication.scope() if self.replication else nullcontext():
             if not self.optimizer.built:
                 self.optimizer.build(self.trainable_variables)
-        made = self.replication and self.replication.function("train_function", force)
+        made = function_of_replicas(self, "train_function", force)
         return super().make_train_function(force) if made is None else made
 
     def make_test_function(self, force: bool = False) -> Any:
         """Makes Keras' function, or that of `replication` within a strategy's scope."""
-        made = self.replication and self.replication.function("test_function", force)
+        made = function_of_replicas(self, "test_function", force)
         return super().make_test_function(force) if made is None else made
 
     def make_predict_function(self, force: bool = False) -> Any:
         """Makes Keras' function, or that of `replication` within a strategy's scope."""
-        made = self.replication and self.replication.function("predict_function", force)
+        made = function_of_replicas(self, "predict_function", force)
         return super().make_predict_function(force) if made is None else made
 
     def _maybe_symbolic_build(self, iterator: Any = None, data_batch: Any = None) -> None:

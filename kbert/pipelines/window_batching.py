@@ -180,5 +180,5 @@ class WindowBatching(Batching):
         names = ("max_sequence_length", "stride", *self.model.graph_settings)
         settings = [getattr(self.model, name) for name in names]
         settings += [self.max_question_length, self.chunk_tokens]
-        settings.append(getattr(self.model.encoder, "active_adapters", None))
+        settings.append(getattr(self.model.encoder, "adapter_state", None))
         return cached_graph(self.model, function, settings, specs)

@@ -63,6 +63,12 @@ class Adaptable(keras.Model):
         return list(self.adapters.active)
 
     @property
+    def adapter_state(self) -> tuple[Any, ...]:
+        """Returns all of the adapters that traced graphs hold on to; another one, new graphs."""
+        found = self.adapters
+        return found.active, found.routed, found.trained, found.removals
+
+    @property
     def has_routed_adapters(self) -> bool:
         """Returns whether each row of a batch has its own of the active adapters."""
         return self.adapters.routed
@@ -98,8 +104,6 @@ class Adaptable(keras.Model):
 
     def set_active_adapters(self, names: str | Sequence[str] | None) -> None:
         """Makes an adapter active, a fusion of several, or none; what trains stays as it is.
-
-        A model with the encoder that has run already must be compiled again.
 
         Args:
             names: a name, those of a fusion in its order, or None.
@@ -244,6 +248,8 @@ class Adaptable(keras.Model):
 
     def merge_adapter(self, name: str) -> None:
         """Adds a LoRA adapter to the encoder's weights and removes it; outputs stay the same.
+
+        The whole encoder trains then: compile a model with it before it goes on training.
 
         Args:
             name: its name.

@@ -53,6 +53,7 @@ class AdapterSet(keras.layers.Layer):
         active: Names of those that the encoder runs with: none, one, those of a fusion or `routed`.
         routed: Whether each of the active ones is for its own rows of a batch.
         trained: Names of those that alone train with the heads, or none if the encoder trains.
+        removals: How many were removed; a later one of the same name has other weights.
     """
 
     def __init__(self, **kwargs: Any) -> None:
@@ -63,6 +64,7 @@ class AdapterSet(keras.layers.Layer):
         self.active: tuple[str, ...] = ()
         self.trained: tuple[str, ...] = ()
         self.routed = False
+        self.removals = 0
         self.built = True  # never by `build`, behind which Keras takes no further layers
 
     def add(self, name: str, config: AdapterConfig, encoder: Any) -> None:
@@ -166,6 +168,7 @@ class AdapterSet(keras.layers.Layer):
         self.check([name])
         if name in self.active:
             raise ValueError(f"`name` must not be that of an active adapter. Received: {name!r}")
+        self.removals += 1
         self.parts.pop(name)
         self.configs.pop(name)
         for key in [key for key in self.fusions if name in key.split(_JOINED)]:

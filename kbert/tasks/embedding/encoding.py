@@ -58,7 +58,9 @@ def _computed(
 ) -> np.ndarray:
     """Returns what a function has for each sequence, float32 (n, width), in batches by length."""
     specs = {name: tf.TensorSpec((None, None), dtype) for name, dtype in _SPECS.items()}
-    graph = cached_graph(model, function, [width, model.normalize, model.pooling], [specs])
+    adapters = getattr(model.encoder, "adapter_state", None)
+    settings = [width, model.normalize, model.pooling, adapters]
+    graph = cached_graph(model, function, settings, [specs])
     found = np.zeros((len(packed), width), "float32")
     budget = None if batch_size else EVALUATION_TOKENS
     for rows in batch_plan(packed.lengths, batch_size, budget) if len(packed) else ():
