@@ -1,6 +1,9 @@
 """Steps of Keras' loops, whose signature depends on its backend, and their rows on several devices.
 """
 
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import keras
@@ -58,6 +61,20 @@ def function_of_replicas(model: Any, name: str, force: bool) -> Any:
         model.train_function = model.test_function = model.predict_function = None
     vars(model)["_traced_for"] = state  # not as an attribute: Keras would track it
     return model.replication and model.replication.function(name, force)
+
+
+@contextmanager
+def quiet_end(dataset: Any, steps: Any = None) -> Iterator[None]:
+    """Keeps Keras from warning of each end of a kbert dataset whose number of batches varies.
+
+    Args:
+        dataset: what Keras' `fit` gets; those of kbert have `epochs`.
+        steps: the steps of an epoch that were asked for, without which the warning is none.
+    """
+    with warnings.catch_warnings():
+        if hasattr(dataset, "epochs") and not steps:
+            warnings.filterwarnings("ignore", "Your input ran out of data", UserWarning)
+        yield
 
 
 def outputs_of_step(model: Any, *args: Any) -> Any:

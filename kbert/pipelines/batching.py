@@ -97,8 +97,18 @@ class Batching:
         return {"batch_size": rows, "batch_tokens": batch_tokens}
 
     def encode_class_weight(self, weights: Any) -> Any:
-        """Encodes a dict from class, as users write them, to weight by class id; None stays."""
-        return weights
+        """Encodes a dict from class, as users write them, to weight by class id; None stays.
+
+        Here any are refused: Keras looks weights up by the one class of an example.
+
+        Raises:
+            ValueError: there are any.
+        """
+        if weights is not None:
+            raise ValueError(
+                f"`class_weight` must be None for the {type(self.model).__name__}, whose examples "
+                f"do not have one class each; a loss of your own can weigh. Received: {weights!r:.80}"
+            )
 
     def fit_arguments(
         self,
@@ -123,6 +133,7 @@ class Batching:
         data = x if dataset is None else dataset
         callbacks = with_epoch_counter(data, kwargs.get("callbacks"))
         kwargs |= {"x": data, "validation_data": validation_data, "callbacks": callbacks}
+        kwargs["class_weight"] = self.encode_class_weight(kwargs.get("class_weight"))
         if dataset is not None:
             return {**kwargs, "shuffle": False}
         kwargs |= {"y": y, "batch_size": batch_size, "sample_weight": sample_weight}

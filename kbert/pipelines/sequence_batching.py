@@ -254,6 +254,8 @@ class SequenceBatching(Batching):
         return model_inputs(self.preprocess(*texts))
 
     def call_inputs(self, x: Any) -> Any:
+        if isinstance(x, PackedText):  # of `preprocess`
+            return model_inputs(x)
         if not self.holds_texts(x):
             return x
         if all(isinstance(one, tf.Tensor) for one in keras.tree.flatten(x)):

@@ -13,7 +13,7 @@ from keras.utils import unpack_x_y_sample_weight as unpacked
 from kbert.checkpoints.arrays.checkpoint import Checkpoint
 from kbert.optimization.adamw import AdamW
 from kbert.optimization.losses import whole_batch_loss
-from kbert.optimization.steps import function_of_replicas, outputs_of_step
+from kbert.optimization.steps import function_of_replicas, outputs_of_step, quiet_end
 
 
 class TaskModel(keras.Model):
@@ -228,9 +228,9 @@ class TaskModel(keras.Model):
         if self.batching is not None:
             given = self.batching.fit_arguments(batch_tokens=batch_tokens, seed=seed, **given)
         elif batch_tokens is not None:
-            message = "`batch_tokens` must be None for token ids, which come as arrays or batches."
-            raise ValueError(f"{message} Received: batch_tokens={batch_tokens}")
-        return super().fit(epochs=epochs, verbose=verbose, **given)
+            raise ValueError(f"`batch_tokens` must be None for token ids. Received: {batch_tokens}")
+        with quiet_end(given["x"], given.get("steps_per_epoch")):
+            return super().fit(epochs=epochs, verbose=verbose, **given)
 
     def evaluate(
         self,

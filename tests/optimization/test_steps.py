@@ -23,6 +23,7 @@ import keras
 import numpy as np
 from kbert.optimization.adamw import AdamW
 from kbert.training.distributed.strategies import strategy
+from tests.small_pipelines import small_classifier
 
 TEXTS = (["good film", "a bad one", "the very best of all", "x"] * 6)[:22]
 TEXTS[20:] = ["good film", "x"]

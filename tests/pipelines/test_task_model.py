@@ -71,7 +71,7 @@ def test_what_is_given_stays():
 def test_token_ids_have_no_budget_of_positions():
     model = made_model()
     model.compile()
-    with pytest.raises(ValueError, match="must be None for token ids, .* batch_tokens=64"):
+    with pytest.raises(ValueError, match="`batch_tokens` must be None for token ids. .* 64"):
         model.fit(INPUTS, TARGETS, batch_tokens=64)
 
 

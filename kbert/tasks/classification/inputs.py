@@ -78,10 +78,16 @@ class LabelBatching(SequenceBatching):
         """Converts weights by class name or id to weights by id; a class without one has weight 1.
 
         Raises:
-            ValueError: a key is neither a class name nor an id.
+            ValueError: it is no dict, or a key is neither a class name nor an id.
         """
         if weights is None:
             return None
+        if not isinstance(weights, dict):
+            raise ValueError(
+                "`class_weight` must be a dict of weights by the labels, or None. Those that "
+                "balance classes are n / (classes * examples of the class). "
+                f"Received: {weights!r:.80}"
+            )
         ids = {name: number for number, name in enumerate(self.model.label_names)}
         found = dict.fromkeys(range(self.model.num_labels), 1.0)
         are_numbers = _are_numbers(self.model.labels)

@@ -181,6 +181,11 @@ class EntityRecognizer(TokenClassification):
         Args:
             x: raw texts in the forms of `predict`, or anything else.
         """
+        if isinstance(x, list | tuple) and x and isinstance(x[0], list | tuple):
+            raise ValueError(
+                "`x` must be texts; `predict_tags` takes sentences of words. "
+                f"Received: {x[0]!r:.80} as the first"
+            )
         texts = read_single_texts(x)
         return None if texts is None else [texts]
 

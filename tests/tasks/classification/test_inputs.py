@@ -94,6 +94,12 @@ def test_numbers_that_are_no_names_are_told():
         batching.encode_class_weight({0: 3.0})
 
 
+def test_weights_of_classes_are_a_dict():
+    message = "`class_weight` must be a dict .* n / .classes .* Received: 'balanced'"
+    with pytest.raises(ValueError, match=message):
+        with_labels(["a", "b"]).encode_class_weight("balanced")
+
+
 @pytest.mark.parametrize("ids", [[3, 0], [0, -1]])
 def test_wrong_ids_in_a_dataset(model, ids):
     dataset = tf.data.Dataset.from_tensors((["a b", "c"], ids))

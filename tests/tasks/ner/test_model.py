@@ -217,6 +217,8 @@ def test_wrong_sentences(model):
         model.predict_tags({"token_ids": np.zeros((1, 2))})
     with pytest.raises(ValueError, match=re.escape("`x[0]` must be a list of words.")):
         model.predict_tags(["a b"])
+    with pytest.raises(ValueError, match="`x` must be texts; `predict_tags` takes .*'film'"):
+        model.predict([["a", "film"]])
 
 
 # --- training --------------------------------------------------------------------------------
