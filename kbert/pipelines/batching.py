@@ -107,7 +107,8 @@ class Batching:
         if weights is not None:
             raise ValueError(
                 f"`class_weight` must be None for the {type(self.model).__name__}, whose examples "
-                f"do not have one class each; a loss of your own can weigh. Received: {weights!r:.80}"
+                "do not have one class each; a loss of your own can weigh. "
+                f"Received: {weights!r:.80}"
             )
 
     def fit_arguments(
