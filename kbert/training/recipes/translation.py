@@ -57,6 +57,8 @@ class TranslationTraining(EpochRecipe):
         self._parts = {part: self._prepared(part) for part in data.parts if part != "test"}
         self.report = evaluation.translation_report(config, data, built, self._parts)
         models.compile_translator(self.model, config, self.report["steps_per_epoch"])
+        if 2 * self.report["steps"] < self.report["warmup_steps"]:
+            self.log.warn(evaluation.only_warm_up(self.report))
         self.report["warnings"] = list(self.log.warnings)
         self.log.line(evaluation.translation_lines(self.report, self._parts))
         packed = self._parts["train"].packed

@@ -177,6 +177,16 @@ def _warm_start(built: Built) -> dict[str, Any]:
     }
 
 
+def only_warm_up(report: dict[str, Any]) -> str:
+    """Returns a warning that a run ends before its rate has reached half of its peak."""
+    steps = report["steps"]
+    return (
+        f"the run has {steps} steps, and its rate rises until step {report['warmup_steps']}: it "
+        "will learn little. More epochs would help, or "
+        f"`--warmup-steps {max(1, steps // 10)}` with a `--learning-rate`, the peak"
+    )
+
+
 def translation_lines(report: dict[str, Any], parts: dict[str, PreparedPairs]) -> str:
     """Returns a report as readable text."""
     lines = []

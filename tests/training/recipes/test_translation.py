@@ -251,6 +251,7 @@ def test_lines_that_teach_nothing_are_left_out_and_told(
     (tmp_path / "a.de").write_text("".join(f"{line}\n" for line in targets))
     files = {"train_source": str(tmp_path / "a.en"), "train_target": str(tmp_path / "a.de")}
     values = {"train": None, "epochs": 1, "max_ratio": 4.0, "vocabulary_size": 40, **files}
+    values["warmup_steps"] = 500
     monkeypatch.setattr(translation_run.TranslationTraining, "fit", fail)  # all is told before
     with pytest.raises(RuntimeError, match="power"):
         train(tiny_pairs.config(tmp_path / "run", **values))
@@ -264,4 +265,8 @@ def test_lines_that_teach_nothing_are_left_out_and_told(
     }
     told = capsys.readouterr().err
     assert "left out: 2 too long (lines 23, 24)" in told
+    warning = "the run has 2 steps, and its rate rises until step 500: it will learn little."
+    assert f"Warning: {warning}" in told and "`--warmup-steps 1` with a `--learning-rate`" in told
+    (kept,) = json.loads((folder / "report.json").read_text())["warnings"]
+    assert kept.startswith(warning)
     assert "left out: 2 too long (lines 23, 24)" in (folder / "log.txt").read_text()
