@@ -186,7 +186,7 @@ class Batching:
         if not holds_texts(x):
             return x
         raise ValueError(
-            f"`inputs` of a call must be token ids for a {type(self.model).__name__}. Received: "
+            f"`inputs` of a call must be token ids for the {type(self.model).__name__}. Received: "
             "texts, which `predict` and `answers` take"
         )
 

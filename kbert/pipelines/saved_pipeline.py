@@ -44,6 +44,11 @@ def load_pipeline(
 
     `checkpoint` is given where the directory has been read already.
     """
+    if "num_labels" in kwargs:
+        raise ValueError(
+            "`labels` must be given, the names of the classes, in the place of `num_labels`. "
+            f"Received: num_labels={kwargs['num_labels']!r}"
+        )
     if checkpoint is None:
         checkpoint = read_checkpoint(name_or_directory)
     if cls.completed is not None:
@@ -257,9 +262,10 @@ def _assign_head(model: Any, head: dict[str, np.ndarray], source: Any) -> None:
             array = head.get(f"{name}.{part}")
             shape = tuple(variable.shape)[:: -1 if transposed else 1]
             if array is None or array.shape != shape:
+                received = None if array is None else array.shape
                 raise ValueError(
-                    f"{source}: the head `{name}` must have a {part} of shape {shape}. Received: "
-                    f"{None if array is None else array.shape}"
+                    f"{source}: the head `{name}` must have a {part} of shape {shape}. "
+                    f"Received: {received}. `from_other_task=True` takes the encoder alone"
                 )
             array = array.T if transposed else array
             variable.assign(array.astype(variable.dtype))

@@ -289,8 +289,14 @@ def test_a_model_of_other_labels_gives_its_encoder(tmp_path, caplog, labels):
         np.testing.assert_array_equal(one, same)
     (own, _), (new, _) = (m.head_layers()["classifier"].weights for m in (model, other))
     assert own.shape != new.shape or not np.array_equal(own, new)
-    with pytest.raises(ValueError, match="the head `classifier` must have a weight of shape"):
+    message = "the head `classifier` must have a weight of shape .*`from_other_task=True` takes"
+    with pytest.raises(ValueError, match=message):
         Classifier.from_pretrained(folder, ["a", "b"])  # which asks for that model itself
+
+
+def test_a_number_of_labels_is_none_of_the_arguments():
+    with pytest.raises(ValueError, match="`labels` must be given, .* Received: num_labels=2"):
+        Classifier.from_pretrained("a folder that is not read", num_labels=2)
 
 
 def test_a_head_of_numbers_gets_names(tmp_path):

@@ -65,6 +65,6 @@ def test_texts_that_become_windows(reader):
 
 
 def test_a_call_that_cannot_take_texts(reader):
-    message = "must be token ids for a QuestionAnswerer. Received: texts, which `predict` and"
+    message = "must be token ids for the QuestionAnswerer. Received: texts, which `predict` and"
     with pytest.raises(ValueError, match=message):
         reader(ASKED)

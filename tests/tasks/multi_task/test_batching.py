@@ -218,5 +218,5 @@ def test_weights_and_calls_on_texts(model):
     with pytest.raises(ValueError, match="`sample_weight` must be None with texts of this task"):
         model.fit(X, Y, sample_weight=[1.0] * 26)
     for texts in (["a"], {"kind": ["a"]}, tf.constant(["a"])):
-        with pytest.raises(ValueError, match="must be token ids for a MultiTaskModel"):
+        with pytest.raises(ValueError, match="must be token ids for the MultiTaskModel"):
             model(texts)
