@@ -17,7 +17,7 @@ from starlette.requests import ClientDisconnect, Request
 
 from kbert.local_server.limits import Refusal, invalid
 from kbert.local_server.model_store import check_names
-from kbert.serving.format.json_tensors import from_json, to_json
+from kbert.serving.format.json_tensors import BASE64, from_json, to_json
 from kbert.serving.format.signatures import SERVING_DEFAULT, Signature
 
 # Of a body that is too large, this many times the limit is read and discarded, so that the client,
@@ -102,7 +102,7 @@ def inputs_of(body: PredictBody, signature: Signature) -> dict[str, np.ndarray]:
     """Converts a body to the inputs of the signature that it names, or refuses its values."""
     columns = _columns(body.value, signature) if body.in_rows else body.value
     # {"b64": ...} is a text, all other objects are names with their values.
-    if not isinstance(columns, dict) or set(columns) == {"b64"}:
+    if not isinstance(columns, dict) or set(columns) == {BASE64}:
         if len(signature.inputs) != 1:
             raise invalid(f"'{_COLUMNS}' must be an object with {sorted(signature.inputs)}")
         columns = {next(iter(signature.inputs)): columns}
@@ -143,11 +143,23 @@ def _columns(rows: Any, signature: Signature) -> dict[str, list[Any]]:
         named = [isinstance(row, dict) and set(row) == names for row in rows]
         if len(set(named)) > 1:
             raise invalid(f"'{_ROWS}' must be all bare or all objects with {sorted(names)}")
+        if not named[0]:
+            _check_bare(rows, names)
         return {name: [row[name] for row in rows] if named[0] else rows}
     for number, row in enumerate(rows):
         if not isinstance(row, dict) or set(row) != names:
             raise invalid(f"'{_ROWS}', row {number}, must be an object with {sorted(names)}")
     return {name: [row[name] for row in rows] for name in names}
+
+
+def _check_bare(rows: list[Any], names: set[str]) -> None:
+    """Refuses rows that are objects with other names than that of the one input."""
+    for number, row in enumerate(rows):
+        if isinstance(row, dict) and set(row) != {BASE64}:
+            raise invalid(
+                f"'{_ROWS}', row {number}, must be bare or an object with {sorted(names)}. "
+                f"Received: one with {sorted(row)}"[:500]
+            )
 
 
 def _holds_bool(value: Any) -> bool:

@@ -45,10 +45,8 @@ def load_pipeline(
     `checkpoint` is given where the directory has been read already.
     """
     if "num_labels" in kwargs:
-        raise ValueError(
-            "`labels` must be given, the names of the classes, in the place of `num_labels`. "
-            f"Received: num_labels={kwargs['num_labels']!r}"
-        )
+        message = "`labels` must be given, the names of the classes, in the place of `num_labels`."
+        raise ValueError(f"{message} Received: num_labels={kwargs['num_labels']!r}")
     if checkpoint is None:
         checkpoint = read_checkpoint(name_or_directory)
     if cls.completed is not None:

@@ -7,7 +7,7 @@ from typing import Any
 import keras
 
 from kbert.checkpoints.captioning_folder import is_captioning
-from kbert.checkpoints.pretrained import model_folder
+from kbert.checkpoints.pretrained import find_name, model_folder
 from kbert.checkpoints.read_checkpoint import is_marian, is_translation, read_checkpoint
 from kbert.pipelines.saved_pipeline import load_pipeline
 from kbert.tasks.registry import all_tasks, task_named, task_of_checkpoint
@@ -36,6 +36,7 @@ def load(directory: str | os.PathLike[str], **kwargs: Any) -> Any:
                 f"`directory` must be there. Received: {os.fspath(directory)!r}, no such file"
             )
         return keras.models.load_model(directory, **kwargs)
+    find_name(directory, "directory")  # an error says the argument of this function
     directory = model_folder(directory)
     if is_translation(directory) or is_marian(directory):
         return task_named("translation").model_class().from_pretrained(directory, **kwargs)

@@ -64,14 +64,28 @@ def test_the_forms_of_images(value, signature):
         ({"inputs": {"image": [{"b64": None}]}}, "must be a string of base64. Received: NoneType"),
         ({"inputs": {"image": {"b64": "/9gA"}}}, r"`inputs\['image'\]` must have 1 dimension"),
         ({"inputs": {"b64": "/9gA"}}, r"`inputs\['image'\]` must have 1 dimension"),
-        ({"instances": [{"picture": {"b64": "/9gA"}}]}, "is no text"),
-        ({"instances": [{"b64": "/9gA", "name": "a"}]}, "is no text"),
+        ({"instances": [5]}, "the value must be .* of type string. Received: 5, which is no text"),
+        ({"instances": [None]}, "Received: null, which is no text"),
     ],
 )
 def test_images_that_are_none(value, words):
     with pytest.raises(Refusal, match=f"input 'image': .*{words}") as caught:
         read(value, IMAGE)
     assert caught.value.status == 400 and len(caught.value.message) <= 500
+
+
+@pytest.mark.parametrize(
+    "row, keys",
+    [
+        ({"picture": {"b64": "/9gA"}}, r"\['picture'\]"),
+        ({"b64": "/9gA", "name": "a"}, r"\['b64', 'name'\]"),
+    ],
+)
+def test_an_object_of_another_input(row, keys):
+    words = rf"row 1, must be bare or an object with \['image'\]. Received: one with {keys}"
+    with pytest.raises(Refusal, match=words) as caught:
+        read({"instances": [{"b64": "/9gA"}, row]}, IMAGE)
+    assert caught.value.status == 400
 
 
 def test_the_forms_of_two_inputs():

@@ -99,6 +99,13 @@ def test_a_file_that_is_not_there(tmp_path):
         load(tmp_path / "modle.keras")
 
 
+@pytest.mark.parametrize("folder", ["nothing", "minilm-sqad"])
+def test_what_is_neither_a_folder_nor_known(folder, tmp_path):
+    path = tmp_path / folder if folder == "nothing" else folder
+    with pytest.raises(FileNotFoundError, match="^`directory` must be .*Received"):
+        load(path)
+
+
 def test_an_encoder_alone(tmp_path):
     folder = small_encoder().save_pretrained(tmp_path / "saved")
     message = (

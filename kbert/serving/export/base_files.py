@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from kbert.serving.export.example_calls import example_calls
+from kbert.serving.export.example_calls import call_in_process, example_calls
 from kbert.serving.format.version_folders import complete_versions, exports_in
 from kbert.storage.files import write_atomically
 from kbert.tasks.registry import all_tasks
@@ -263,6 +263,10 @@ def _readme(models: dict[str, Path]) -> str:
         "",
         f"Metrics: `curl -s http://localhost:8501{METRICS_PATH}`. Neither port asks who is",
         "calling: keep both behind something that does.",
+        "",
+        "In Python alone, with TensorFlow and tensorflow-text, kept for as long as it is asked:",
+        "",
+        *next(filter(None, (call_in_process(*one) for one in models.items())), []),
     ]
     for name, path in models.items():
         url = f"http://localhost:8501/v1/models/{name}"

@@ -29,6 +29,33 @@ def example_calls(name: str, path: Path, url: str) -> list[str]:
     return lines
 
 
+def call_in_process(name: str, path: Path) -> list[str]:
+    """Returns the lines of Markdown with a call of a model in Python, without a server or kbert.
+
+    Args:
+        name: the model's name, below the folder that the lines are run in.
+        path: its version folder, whose golden answers hold the request.
+    """
+    for signature, inputs in _examples(path):
+        values = {key: f"tf.constant({_as_python(v)}, tf.{t})" for key, (v, t) in inputs.items()}
+        is_coded = any("b64decode" in value for value in values.values())
+        return [
+            "```python",
+            *(["import base64"] if is_coded else []),
+            "import tensorflow as tf",
+            "import tensorflow_text  # operations of the graph",
+            "",
+            f"model = tf.saved_model.load({json.dumps(f'{name}/{path.name}')})",
+            f"signature = model.signatures[{json.dumps(signature)}]",
+            "answer = signature(",
+            *(f"    {key}={value}," for key, value in values.items()),
+            ")",
+            "print({k: v.numpy() for k, v in answer.items()})",
+            "```",
+        ]
+    return []
+
+
 def _examples(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yields each signature with the inputs of one short row, from the golden answers."""
     try:

@@ -6,6 +6,7 @@ abseil, `strings/escaping.h`: base64 may be broken into lines, and its padding m
 """
 
 import base64
+import json
 from typing import Any
 
 import numpy as np
@@ -45,7 +46,7 @@ def from_json(value: Any, dtype: tf.DType) -> np.ndarray:
         raise
     except (ValueError, TypeError, OverflowError) as error:
         raise ValueError(
-            f"`value` must be lists of one shape with elements of type {dtype.name}. "
+            f"the value must be lists of one shape with elements of type {dtype.name}. "
             f"Received: {error}"
         ) from error
 
@@ -80,7 +81,7 @@ def _bytes(leaf: Any) -> bytes:
         raise ValueError("lists of different lengths")
     if isinstance(leaf, dict) and set(leaf) == {BASE64}:
         return _decoded(leaf[BASE64])
-    raise TypeError(f"{str(leaf)[:80]!r} is no text")
+    raise TypeError(f"{json.dumps(leaf, default=repr)[:80]}, which is no text")
 
 
 def _decoded(code: Any) -> bytes:

@@ -229,6 +229,8 @@ def load(directory: str | os.PathLike[str], **kwargs: Any) -> Any:
     """
     if not isinstance(directory, str | os.PathLike):
         raise TypeError(f"`directory` must be a path or a name. Received: {directory!r:.80}")
+    if not os.fspath(directory):
+        raise ValueError("`directory` must be a path or a name. Received: an empty one")
     try:
         path = find_export(directory)
         is_export = (path / METADATA_FILE).is_file()

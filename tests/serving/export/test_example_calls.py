@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from kbert.serving.export.example_calls import example_calls
+from kbert.serving.export.example_calls import call_in_process, example_calls
 from kbert.serving.format.json_tensors import from_json
 from kbert.serving.format.recorded_requests import GoldenAnswer, write_golden
 from kbert.serving.format.version_folders import write_metadata
@@ -49,5 +49,23 @@ def test_images_are_base64(tmp_path: Path):
     assert tf.make_ndarray(found["tensor"]).tolist() == [PNG]
 
 
+def test_an_export_is_asked_in_python(exported_path: Path, monkeypatch, capsys):
+    lines = call_in_process(exported_path.parent.name, exported_path)
+    assert (lines[0], lines[-1]) == ("```python", "```") and "kbert" not in "".join(lines)
+    monkeypatch.chdir(exported_path.parents[1])
+    exec("\n".join(lines[1:-1]), {})
+    assert "'label': array([b" in capsys.readouterr().out
+
+
+def test_images_are_given_in_process_as_base64(tmp_path: Path):
+    calls_of(tmp_path, "image", [PNG, PNG])
+    lines = call_in_process("teller", tmp_path)
+    (made,) = [line for line in lines if line.startswith("    image=")]
+    found: dict[str, Any] = {}
+    exec(f"import base64\nimport tensorflow as tf\nfound = dict({made})", found)
+    assert found["found"]["image"].numpy().tolist() == [PNG] and lines[1] == "import base64"
+
+
 def test_an_export_without_a_bundle_has_none(tmp_path: Path):
     assert example_calls("teller", tmp_path, "http://localhost") == []
+    assert call_in_process("teller", tmp_path) == []

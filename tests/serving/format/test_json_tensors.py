@@ -65,7 +65,7 @@ def test_no_rows():
     ],
 )
 def test_what_fits_no_tensor_is_refused(value: object, dtype: tf.DType):
-    with pytest.raises(ValueError, match="`value` must be lists of one shape"):
+    with pytest.raises(ValueError, match="the value must be lists of one shape"):
         from_json(value, dtype)
 
 

@@ -34,6 +34,8 @@ def test_what_is_no_path():
     for wrong in (None, 3):
         with pytest.raises(TypeError, match=f"`directory` must be a path .* Received: {wrong}"):
             kbert.load(wrong)
+    with pytest.raises(ValueError, match="`directory` must be a path .* Received: an empty one"):
+        kbert.load("")
 
 
 def test_several_tasks_by_name(classifier: Classifier, exported: Exported, tmp_path: Path):
