@@ -3,6 +3,7 @@
 None of these programs is asked here. `make lint-export` holds the files to the public schemas.
 """
 
+import fnmatch
 import json
 import os
 import re
@@ -10,6 +11,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Callable
+from configparser import ConfigParser
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,7 @@ import typer
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
+import kbert
 from kbert.cli.main import app
 from kbert.local_server.limits import Metrics
 from kbert.local_server.server import LocalServer, ServerOptions
@@ -226,6 +229,14 @@ def test_the_image_is_pinned_and_serves_as_no_root(image):
     known = typer.main.get_command(app).commands[verb].make_context(verb, arguments)
     ports = f"{known.params['grpc_port']} {known.params['rest_port']}"
     assert (str(known.params["base"]), image["EXPOSE"]) == ("/models", ports)
+
+
+def test_the_image_has_the_wheel_that_is_built(image, kit: Path):
+    settings = ConfigParser()
+    settings.read(kit.parent / "setup.cfg")
+    wheel = f"{settings['metadata']['name'].replace('-', '_')}-{kbert.__version__}-py3-none-any.whl"
+    pattern = image["COPY"].split()[0]
+    assert fnmatch.fnmatch(wheel, pattern) and f"/tmp/{pattern}" in image["RUN"]
 
 
 def test_the_images_health_is_the_servers(image, tmp_path: Path):

@@ -71,7 +71,7 @@ class Pipeline:
             name, other = next(iter(others.items()))
             raise TypeError(
                 f"`{name}` must be one text, as {next(iter(given.keys() - others.keys()))!r} is. "
-                f"Received: {name}={other!r:.80}"
+                f"Received: {name}={other!r:.80}. Lists have one text for each row"
             )
         rows = {name: [text] if is_single else text for name, text in given.items()}
         x: Any = rows if columns else tuple(rows.values())
