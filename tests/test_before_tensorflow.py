@@ -107,6 +107,11 @@ WRONG = {
     "predict model --input t.tsv --output new.xls": "`--output` must end in .jsonl, .tsv or .csv",
     "predict model --input t.tsv --output no/new.tsv": "`--output` must be in a folder that exists",
     "predict model --input t.tsv --output t.tsv": "`--output` must not exist yet",
+    "predict exports/topics --input films.csv --output new.tsv": (
+        "films.csv, line 1: the file must have the column `text`, which the model reads; --text-a "
+        "COLUMN names another. Received: columns `review`, `verdict`"
+    ),
+    "predict run --input films.csv --output new.tsv --text-a reviews": "Did you mean `review`?",
     # A server, and workers.
     "serve nowhere": "`BASE` must be there. Received: 'nowhere'",
     "serve exports --rest-port 65536": "`rest_port` must be from 0 to 65535. Received: rest_port=6",
@@ -138,12 +143,13 @@ def told(tmp_path_factory: pytest.TempPathFactory, repository: Path) -> dict[str
     (folder / "t.tsv").write_text("text\tlabel\nred\tup\nblue\tdown\n")
     (folder / "big.tsv").write_text("text\tlabel\n" + "red\tup\n" * 30_000)
     (folder / "bare.tsv").write_text("text\ttopic\nred\tsun\n")
+    (folder / "films.csv").write_text("review,verdict\ngood,up\n")
     (folder / "t.conll").write_text("red O\n")
     (folder / "wrong.yaml").write_text("batchsize: 3\n")
     checkpoint = read_huggingface(write_hf(folder / "model", hf_tensors()))
     checkpoint.pipeline = {"class": "Classifier", "head": "two_layer"}
     write_native(checkpoint, folder / "two")
-    checkpoint.pipeline = {"class": "Classifier"}
+    checkpoint.pipeline = {"class": "Classifier", "pair": False}
     write_native(checkpoint, folder / "run" / "model")
     run = {"train": "t.tsv", "encoder": "model", "output": "run"}
     (folder / "run" / "config.yaml").write_text(config_text(run))

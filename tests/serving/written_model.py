@@ -29,6 +29,9 @@ def write_model(folder: Path, op: str = "Identity", batch: int = 2**64 - 1) -> P
     meta_graph = field(1, about) + field(2, graph) + field(5, init) + field(5, signature)
     (folder / "assets.extra").mkdir(parents=True)
     (folder / "saved_model.pb").write_bytes(field(1, 1) + field(2, meta_graph))
-    metadata = {"class": "Classifier", "signatures": {"serving_default": {}}}
+    metadata = {
+        "class": "Classifier",
+        "signatures": {"serving_default": {"inputs": [{"name": "text"}]}},
+    }
     (folder / "assets.extra" / "kbert.json").write_text(json.dumps(metadata))
     return folder

@@ -19,6 +19,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
 from kbert.checkpoints.pretrained import resolve
+from kbert.cli.actions.file_columns import check_columns_to_read
 from kbert.cli.actions.model_kinds import check_task_of_export, is_export
 from kbert.data.batches.plans import answers_of_rows
 from kbert.serving.batch_prediction.file_prediction import predict_file
@@ -26,7 +27,7 @@ from kbert.serving.format.signatures import SERVING_DEFAULT
 from kbert.serving.format.version_folders import find_export
 from kbert.serving.loading.exported import load_export
 from kbert.storage.files import sha256_of, sha256_of_folder
-from kbert.tasks.registry import json_answer, task_named, task_of
+from kbert.tasks.registry import json_answer, task_of
 from kbert.training.runs.load_model import load_model
 from kbert.training.runs.run_directory import is_run, load_run
 
@@ -234,7 +235,7 @@ def answer_file(
 ) -> dict[str, Any]:
     """Answers the rows of a file or part; a progress bar is shown where stderr is a terminal."""
     answering = open_model(model, nbest, task)
-    read = columns_to_read(model, answering.inputs, columns)
+    read = check_columns_to_read(model, source, answering.inputs, columns)
     made_of: dict[str, Any] = {"model": model_checksum(model), "task": task, "nbest": nbest}
     made_of["choice of columns"] = read
     start, console = time.monotonic(), Console(stderr=True)
@@ -258,38 +259,6 @@ def answer_file(
             on_progress=tell,
         )
     return {"output": str(output), "rows": rows, "seconds": round(time.monotonic() - start, 3)}
-
-
-def columns_to_read(
-    model: Path, inputs: Sequence[str], given: Sequence[str | None] = ()
-) -> list[list[str]]:
-    """Returns the columns of a file that a model reads: choices of one column per input.
-
-    The first choice that exists counts. The last one is the inputs' own names, unless the columns
-    of the first and second text were given. A run has the columns of its training.
-    """
-    named = [name for name in given if name is not None]
-    if len(inputs) == 1 and any(name is not None for name in given[1:]):
-        raise ValueError(
-            f"`--text-b` must be left out for a model of one text. Received: {named[-1]}"
-        )
-    config = load_run(model).config if is_run(model) else None
-    task = None if config is None else task_named(config.task)
-    own: Sequence[Any] = () if task is None else task.text_columns(config)
-    usual = [] if task is None else task.usual_columns(len(inputs))
-    last = [] if named else [list(inputs)]
-    both = list(itertools.zip_longest(given, own))[: len(inputs)]
-    # An index is for files without a header, which are not read here.
-    texts = [[one for one in pair if isinstance(one, str)] for pair in both]
-    names = [some[0] for some in texts if some]
-    if len(names) == len(inputs):
-        return [names, *last]
-    if named:
-        raise ValueError(
-            "`--text-a` and `--text-b` must be given together for a model that reads "
-            f"{', '.join(inputs)}. Received: {named[0]} alone"
-        )
-    return [*usual, *last]
 
 
 def model_checksum(model: Path) -> str:

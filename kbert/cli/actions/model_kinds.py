@@ -24,6 +24,8 @@ from kbert.training.runs.run_directory import is_run, load_run
 MODULES_FORMAT = "sentence-transformers"
 # The start of an address, of which `Path` keeps one slash; one letter is a drive of Windows.
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/+")
+# That of `kbert.serving.format.signatures`, which imports TensorFlow.
+_SIGNATURE = "serving_default"
 _OF_TRANSLATORS = ("kbert", "ctranslate2")
 
 
@@ -112,6 +114,25 @@ def check_task_of_export(path: str | os.PathLike[str], task: str | None) -> None
         known = f"one of {tasks}" if tasks else "left out: there is but one"
         near = nearest(task, tasks)
         raise ValueError(f"`--task` must be {known}. Received: {task!r}{'.' if near else ''}{near}")
+
+
+def inputs_of(path: str | os.PathLike[str], task: str | None = None) -> tuple[str, ...] | None:
+    """Returns the names of a model's inputs; None where only the loaded model can tell them.
+
+    The path is one that `check_model` and `check_task_of_export` accept.
+    """
+    if not is_run(path) and is_export(path):
+        signatures = read_metadata(find_export(path)).get("signatures") or {}
+        inputs = signatures.get(_SIGNATURE if task is None else task, {}).get("inputs")
+        return tuple(one["name"] for one in inputs) if inputs else None
+    folder = load_run(path).model_directory if is_run(path) else Path(path)
+    if not folder.is_dir() or is_translator(folder) or is_captioning(folder):
+        return None
+    checkpoint = read_checkpoint(folder)
+    pair = checkpoint.pipeline.get("pair")
+    if pair is None or task_of_checkpoint(checkpoint) is None:
+        return None
+    return ("text_a", "text_b") if pair else ("text",)
 
 
 def columns_of(run: str | os.PathLike[str], given: dict[str, str | None]) -> dict[str, Any]:

@@ -44,8 +44,9 @@ _Input = Annotated[
     Path | None,
     Option(
         "--input",
-        help="A file of any size: .jsonl, .tsv, .csv (also .gz) or .parquet, with the columns that "
-        "the run was trained with.",
+        help="A file of any size: .jsonl, .tsv, .csv (also .gz) or .parquet. A run reads the columns "
+        "that it was trained with; an export or a saved model those named as its inputs, such as "
+        "text; --text-a and --text-b name others.",
     ),
 ]
 _Output = Annotated[
@@ -140,6 +141,12 @@ def _answer_file(
     from kbert.serving.batch_prediction.file_prediction import check_files
 
     check_files(source, output)
+    from kbert.cli.actions.file_columns import check_columns_to_read
+    from kbert.cli.actions.model_kinds import inputs_of
+
+    inputs = inputs_of(model, task)
+    if inputs is not None:
+        check_columns_to_read(model, source, inputs, columns)
     from kbert.cli.actions.answering import answer_file
 
     write_result(answer_file(model, source, output, nbest, task, columns, one_of))

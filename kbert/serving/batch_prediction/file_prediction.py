@@ -7,7 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from kbert.data.tables.columns import without_surrogates
+from kbert.data.tables.columns import cut, without_surrogates
+from kbert.data.tables.table import nearest
 from kbert.serving.batch_prediction.answer_files import answer_file, check_output
 from kbert.serving.batch_prediction.row_files import (
     BLOCK_ROWS,
@@ -59,6 +60,7 @@ def predict_file(
             run has another input or other values in `made_of`. `part` is of more parts than blocks.
     """
     check_files(source, output)
+    check_columns(source, columns or [inputs])
     wanted = _blocks_of(source, block_rows, part)
     share = 0.0
 
@@ -89,6 +91,29 @@ def check_files(source: str | os.PathLike[str], output: str | os.PathLike[str]) 
     if not Path(source).is_file():
         raise FileNotFoundError(f"`--input` must be a file. Received: {source}")
     check_output(output)
+
+
+def check_columns(
+    source: str | os.PathLike[str], columns: Sequence[Sequence[str]], hint: str = ""
+) -> None:
+    """Checks that the first row of a file has the columns of one alternative, as its header has.
+
+    `hint` goes on in the error's sentence: it says what else a user can do.
+    """
+    block = next(read_blocks(source, 1))
+    if not block.rows or any(set(names) <= set(block.columns) for names in columns):
+        return
+    told = dict.fromkeys(" and ".join(f"`{name}`" for name in names) for names in columns)
+    missing = (name for names in columns for name in names if name not in block.columns)
+    near = next(filter(None, (nearest(name, block.columns) for name in missing)), "")
+    header = file_format(source, "--input")[0] in ("csv", "tsv")
+    place = "line 1" if header else block.places[0]
+    there = ", ".join(f"`{name}`" for name in block.columns)
+    raise ValueError(
+        f"{source}, {place}: the file must have the column{'s' * (len(columns[0]) > 1)} "
+        f"{' or '.join(told)}, which the model reads{hint}. Received: "
+        f"{f'columns {cut(there, 4 * _SHOWN)}' if there else 'nothing'}{'.' * bool(near)}{near}"
+    )
 
 
 def _blocks_of(

@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -12,11 +11,10 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from kbert.cli.actions.answering import columns_to_read, model_checksum
+from kbert.cli.actions.answering import model_checksum
 from kbert.cli.main import app
 from kbert.serving.export.export import export
 from kbert.serving.loading.exported import load_export
-from kbert.training.runs.run_directory import write_config
 from tests.small_pipelines import small_multiple_choice, small_question_answerer
 
 TEXTS = ["the film was good", "the plot was dull", "", "bad " * 30]
@@ -65,42 +63,6 @@ def test_models_that_read_several_columns(tmp_path):
     result, _ = invoke(path, "--input", source, "--output", tmp_path / "choices.out.jsonl")
     assert result.exit_code == 0, result.stderr
     assert [len(row["scores"]) for row in lines(tmp_path / "choices.out.jsonl")] == [2, 3, 2, 3, 2]
-
-
-def with_config(run, folder, config):
-    """What a run's configuration alone says; it has no model."""
-    folder.mkdir()
-    write_config(config, folder)
-    shutil.copy2(run / "metrics.json", folder)
-    return folder
-
-
-def test_the_columns_that_a_run_was_trained_with(finished_run, tiny, tiny_pairs, tmp_path):
-    """Those that are given, those of the run, those that training looks for, the inputs' names."""
-    one, pair = ["text"], ["text_a", "text_b"]
-    made = tiny.config(tmp_path / "o", text_a="mail")
-    mail = with_config(finished_run, tmp_path / "mail", made)
-    both = with_config(finished_run, tmp_path / "both", made.with_values(text_b="reply"))
-    index = with_config(finished_run, tmp_path / "index", made.with_values(text_a=0))
-    config = tiny_pairs.config(tmp_path / "o", source_column="en")
-    translator = with_config(finished_run, tmp_path / "translator", config)
-    assert columns_to_read(mail, one) == [["mail"], ["text"]]
-    assert columns_to_read(mail, one, ["body", None]) == [["body"]]
-    assert columns_to_read(both, pair) == [["mail", "reply"], pair]
-    assert columns_to_read(both, pair, [None, "body"]) == [["mail", "body"]]
-    assert columns_to_read(translator, one) == [["en"], ["text"]]
-    assert columns_to_read(translator, one, ["body", None]) == [["body"]]
-    # An index is of a file without a header; and here none was given.
-    for run in (index, finished_run):
-        assert columns_to_read(run, one) == [["text_a"], ["text"], ["sentence"], ["text"]]
-    assert ["premise", "hypothesis"] in columns_to_read(finished_run, pair)
-    for model in (finished_run / "model", Path("minilm-squad")):
-        assert columns_to_read(model, one) == [["text"]]
-        assert columns_to_read(model, pair, ["a", "b"]) == [["a", "b"]]
-    with pytest.raises(ValueError, match="`--text-b` must be left out for a model of one.*: b"):
-        columns_to_read(mail, one, [None, "b"])
-    with pytest.raises(ValueError, match="must be given together for a model that.*: a alone"):
-        columns_to_read(Path("minilm-squad"), ["question", "context"], ["a", None])
 
 
 def test_a_column_that_an_option_names(finished_run, tmp_path):

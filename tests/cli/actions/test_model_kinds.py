@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from kbert.cli.actions.model_kinds import check_model, check_task_of_export, is_export
+from kbert.cli.actions.model_kinds import check_model, check_task_of_export, inputs_of, is_export
 from tests.serving.written_model import write_model
 
 
@@ -42,3 +42,17 @@ def test_the_task_of_an_export(finished_run, tmp_path):
         check_task_of_export(export, "answer")
     with pytest.raises(ValueError, match="`--task` must be given for an export of several"):
         check_task_of_export(finished_run, "names")
+
+
+def test_the_inputs_of_a_model_before_it_is_loaded(finished_run, tiny, tmp_path):
+    for model in (finished_run, finished_run / "model"):
+        assert inputs_of(model) == ("text",)
+    for model in (tiny.encoder, "minilm-ner", tmp_path / "model.keras"):
+        assert inputs_of(model) is None
+    export = write_model(tmp_path / "1")
+    assert inputs_of(export) == ("text",)
+    (export / "assets.extra" / "kbert.json").write_text(
+        '{"signatures": {"pairs": {"inputs": [{"name": "text_a"}, {"name": "text_b"}]}}}'
+    )
+    assert inputs_of(export, "pairs") == ("text_a", "text_b")
+    assert inputs_of(export) is None

@@ -74,7 +74,7 @@ def test_a_stopped_run_goes_on(tmp_path: Path):
 
 def test_what_answered_nothing_leaves_nothing(tmp_path: Path):
     source = write(tmp_path / "in.jsonl", [{"txt": "a"}])
-    with pytest.raises(ValueError, match="a row must have `text`"):
+    with pytest.raises(ValueError, match="line 1: the file must have the column `text`"):
         predicted(source, tmp_path / "out.jsonl")
     assert [path.name for path in tmp_path.iterdir()] == ["in.jsonl"]
     write(source, [{"text": "ab"}])
@@ -154,7 +154,7 @@ def test_columns_of_other_names(tmp_path: Path, end: str):
     pair = {"columns": [["text", "mail"]]}
     found = predicted(source, tmp_path / "pair.jsonl", "text_a", "text_b", **pair)
     assert [row["lengths"] for row in found] == [[3, 1], [3, 2]]
-    told = "(line|row) .: a row must have `a` or `b`, the inputs of the model. Received: mail"
+    told = "(line|row) 1: the file must have the column `a` or `b`, which the model reads. Receiv"
     with pytest.raises(ValueError, match=told):
         predicted(source, tmp_path / "none.jsonl", columns=[["a"], ["b"]])
 
