@@ -69,7 +69,11 @@ WRONG = {
     # Columns.
     f"{TRAIN} --train t.tsv --text-a txt": "have a column `txt`. Received: columns `text`",
     f"{TRAIN} --train big.tsv --label lable": "`lable`. Received: columns `text`, `label`. Did you",
-    f"{TRAIN} --train bare.tsv": "the examples must have labels. Received: columns `text`, `topic`",
+    f"{TRAIN} --train bare.tsv": (
+        "bare.tsv, line 1: `label` must be given where no column is called label, gold_label, "
+        "labels, category, class, as by --label COLUMN. Received: columns `text`, `topic`"
+    ),
+    f"{TRAIN} --train films.csv": "as by --text-a COLUMN; `label` must be given where no column is",
     f"train multiple-choice --train t.tsv {NEW}": "must have a column `sent1`",
     f"train embedding --train t.tsv {NEW}": "`text_a` and `text_b` must be given where no columns",
     f"train question-answering --train t.tsv {NEW}": "must have a column `question`",

@@ -63,14 +63,13 @@ def read_label_set_examples(
     first = label if isinstance(label, (str, int)) else next(iter(label or ()), None)
     by_index = any(isinstance(column, int) for column in (text_a, text_b, first, id))
     table = read_table(path, **{"header": not by_index, **reading})
+    found = label_column(table, False, bool(labeled), text_a) if label is None else label
     text_a, text_b = text_columns(table, text_a, text_b)
-    found = label_column(table, False) if label is None else label
     labels = None
     if labeled is not False and found is not None:
         labels = read_label_sets(table, found, separator)
     if labeled and labels is None:
-        what = table.header if found is None else f"an empty column `{found}`"
-        raise no_labels(table, what)
+        raise no_labels(table, found)
     return text_examples(table, text_a, text_b, labels, id)
 
 
@@ -85,13 +84,11 @@ def check_label_set_columns(
     table = first_rows(path, header=not by_index)
     if table is None:
         return
-    found = label_column(table, False) if label is None else label
+    found = label_column(table, False, True, text_a) if label is None else label
     named = () if found is None else _columns(table, found)
     for column in (*text_columns(table, text_a, text_b), *named):
         if column is not None:
             table.index_of(column)
-    if found is None:
-        raise no_labels(table, table.header)
 
 
 def read_label_sets(

@@ -21,6 +21,7 @@ _TEXT_COLUMNS: tuple[tuple[str, str | None], ...] = (
     ("text", None),
     ("sentence", None),
 )
+_TEXTS = ("text_a", tuple(dict.fromkeys(first for first, _ in _TEXT_COLUMNS)))
 _LABEL_COLUMNS = ("label", "gold_label", "labels", "category", "class")
 _SCORE_COLUMNS = ("score", "label")
 _ID_COLUMNS = ("id", "index", "idx", "guid")
@@ -90,11 +91,11 @@ def read_text_examples(
         encoding_errors=encoding_errors,
         malformed_rows=malformed_rows,
     )
+    label = label_column(table, regression, bool(labeled), text_a) if label is None else label
     text_a, text_b = text_columns(table, text_a, text_b)
-    label = label_column(table, regression) if label is None else label
     labels = None if labeled is False or label is None else read_labels(table, label, regression)
     if labeled and labels is None:
-        raise no_labels(table, table.header if label is None else f"an empty column `{label}`")
+        raise no_labels(table, label)
     return text_examples(table, text_a, text_b, labels, id)
 
 
@@ -153,12 +154,10 @@ def check_text_columns(
     table = first_rows(path, header=not by_index)
     if table is None:
         return
-    label = label_column(table, regression) if label is None else label
+    label = label_column(table, regression, True, text_a) if label is None else label
     for column in (*text_columns(table, text_a, text_b), label):
         if column is not None:
             table.index_of(column)
-    if label is None:
-        raise no_labels(table, table.header)
 
 
 def text_columns(
@@ -170,22 +169,46 @@ def text_columns(
     """
     if text_a is not None:
         return text_a, text_b
+    found = _usual_texts(table)
+    if found is None:
+        raise _not_given(table, _TEXTS)
+    return found[0], found[1] if text_b is None else text_b
+
+
+def _usual_texts(table: Table) -> tuple[str, str | None] | None:
     known = table.columns or ()
-    for first, second in _TEXT_COLUMNS:
-        if first in known and (second is None or second in known):
-            return first, second if text_b is None else text_b
-    raise ValueError(
-        f"{table.source}, line 1: `text_a` must be given where no column is called "
-        f"{', '.join(dict.fromkeys(first for first, _ in _TEXT_COLUMNS))}, as by --text-a COLUMN. "
-        f"Received: {table.header}"
+    pairs = (one for one in _TEXT_COLUMNS if one[0] in known and one[1] in (None, *known))
+    return next(pairs, None)
+
+
+def label_column(
+    table: Table, regression: bool, required: bool = False, text_a: str | int | None = None
+) -> str | None:
+    """Returns the usual column of labels, or of scores, that a table has.
+
+    Where one is `required`, a ValueError if there is none; it speaks of the texts too, if their
+    column `text_a` is not given and not found either.
+    """
+    names = _SCORE_COLUMNS if regression else _LABEL_COLUMNS
+    found = table.find(*names)
+    if found is None and required:
+        lacks_texts = text_a is None and _usual_texts(table) is None
+        raise _not_given(table, *([_TEXTS] if lacks_texts else []), ("label", names))
+    return found
+
+
+def _not_given(table: Table, *wanted: tuple[str, Sequence[str]]) -> ValueError:
+    """Returns the error of columns, each with its usual names, that must be given."""
+    told = (
+        f"`{name}` must be given where no column is called {', '.join(usual)}, as by "
+        f"--{name.replace('_', '-')} COLUMN"
+        for name, usual in wanted
     )
+    return ValueError(f"{table.source}, line 1: {'; '.join(told)}. Received: {table.header}")
 
 
-def label_column(table: Table, regression: bool) -> str | None:
-    """Returns the usual column of labels, or of scores, that a table has."""
-    return table.find(*(_SCORE_COLUMNS if regression else _LABEL_COLUMNS))
-
-
-def no_labels(table: Table, received: str) -> ValueError:
-    """Returns the error of examples without labels."""
-    return ValueError(f"{table.source}: the examples must have labels. Received: {received}")
+def no_labels(table: Table, label: object) -> ValueError:
+    """Returns the error of examples whose column of labels is empty."""
+    return ValueError(
+        f"{table.source}: the examples must have labels. Received: an empty column `{label}`"
+    )

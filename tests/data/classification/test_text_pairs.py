@@ -2,8 +2,15 @@
 
 import pytest
 
-from kbert.data.classification.label_sets import read_label_set_examples
-from kbert.data.classification.text_pairs import TextExamples, read_text_examples
+from kbert.data.classification.label_sets import (
+    check_label_set_columns,
+    read_label_set_examples,
+)
+from kbert.data.classification.text_pairs import (
+    TextExamples,
+    check_text_columns,
+    read_text_examples,
+)
 
 
 def write(path, content):
@@ -75,9 +82,22 @@ def test_labels_may_be_required_or_ignored(tmp_path):
     with pytest.raises(ValueError, match=r"must have labels\. Received: an empty column `label`"):
         read_text_examples(path, labeled=True)
     path = write(tmp_path / "d.tsv", "text\tother\na\tx\n")
-    message = r"d\.tsv: the examples must have labels\. Received: columns `text`, `other`"
-    with pytest.raises(ValueError, match=message):
+    message = r"`label` must be given where no column is called label, gold_label, labels, category"
+    message += r", class, as by --label COLUMN\. Received: columns `text`, `other`"
+    with pytest.raises(ValueError, match=rf"d\.tsv, line 1: {message}"):
         read_text_examples(path, labeled=True)
+    path = write(tmp_path / "e.tsv", "review\tverdict\na\tx\n")
+    both = "line 1: `text_a` must .* as by --text-a COLUMN; `label` must .* as by --label COLUMN. R"
+    for wrong in (
+        lambda: read_text_examples(path, labeled=True),
+        lambda: check_text_columns(path),
+        lambda: read_label_set_examples(path, labeled=True),
+        lambda: check_label_set_columns(path),
+    ):
+        with pytest.raises(ValueError, match=both):
+            wrong()
+    with pytest.raises(ValueError, match="line 1: `label` must be given where"):
+        check_text_columns(path, "review")
     path = write(tmp_path / "d.tsv", "text\tlabel\na\tx\nb\t\n")
     assert read_text_examples(path, labeled=False).labels is None
 

@@ -54,7 +54,7 @@ def test_tfds_by_name_and_split(monkeypatch):
         ("label\ttext\n", "valid.tsv: the file must hold examples. Received: only a header"),
         ("", "valid.tsv: the file must hold examples. Received: an empty file"),
         ("label\twords\na\tx\n", "valid.tsv, line 1: `text_a` must be given where no column"),
-        ("tag\ttext\na\tx\n", "valid.tsv: the examples must have labels. Received: columns"),
+        ("tag\ttext\na\tx\n", "valid.tsv, line 1: `label` must be given where no column is"),
         (
             "label\ttext_a\ttext_b\na\tx\ty\n",
             "valid.tsv: the validation examples must be single texts, as those of training",
