@@ -4,7 +4,7 @@ import dataclasses
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from kbert.data.tables.table import nearest
 from kbert.options.kinds import choice, flag, kind_of, number, option, read_config_file, text, whole
@@ -20,7 +20,12 @@ class Configuration:
 
     A value of the wrong type or out of bounds, and values that contradict each other, raise a
     ValueError that names key, expectation and value.
+
+    Attributes:
+        needed: Keys that users must give, each with `|` between it and those that do instead.
     """
+
+    needed: ClassVar[tuple[str, ...]] = ()
 
     def __post_init__(self) -> None:
         """Checks each value by itself, then the values against each other."""

@@ -85,7 +85,7 @@ def test_debug_is_passed_on(monkeypatch):
     result = CliRunner().invoke(app, ["--debug", "train"])
     assert result.exit_code == 2
     assert "Traceback" in result.stderr
-    assert "Error: `encoder` must be given: a name, a folder, or scratch:SIZE" in result.stderr
+    assert "Error: `--train` (a file, " in result.stderr
 
 
 def test_graphs_of_several_runs_are_no_warning(caplog):

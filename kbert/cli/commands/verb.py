@@ -163,7 +163,36 @@ def checked_config(
     """Returns the configuration of given options and further values, and else of a file."""
     check_config_file(file)
     values = {**given_values(given, made), **values}
+    _check_needed(made, values if file is None else {**read_config_file(file), **values})
     return made.from_dict(values) if file is None else made.from_yaml(file, **values)
+
+
+def _check_needed(made: type[Configuration], values: dict[str, Any]) -> None:
+    """Raises a ValueError that names all options that must be given and are not.
+
+    Of values with an unknown key nothing is said: that may be one of them, misspelled. A value that
+    is wrong by itself raises its own error.
+    """
+    fields = {field.name: field for field in made.options()}
+    needed = [keys.split("|") for keys in made.needed]
+    missing = [keys for keys in needed if all(values.get(key) is None for key in keys)]
+    if not missing or not values.keys() <= fields.keys():
+        return
+    for key, value in values.items():
+        kind_of(fields[key]).check(key, value)
+
+    def named(keys: Iterable[str]) -> str:
+        parts = ((key, kind_of(fields[key]).expected) for key in keys)
+        return " or ".join(f"`--{key.replace('_', '-')}` ({expected})" for key, expected in parts)
+
+    *others, last = map(named, missing)
+    told = f"{', '.join(others)} and {last}" if others else last
+    there = [key for keys in needed for key in keys if values.get(key) is not None]
+    received = ", ".join(f"`--{key.replace('_', '-')}`" for key in there)
+    raise ValueError(
+        f"{told} must be given, here or in the file of `--config`. Received: "
+        f"{received or 'none of them'}"
+    )
 
 
 def asked_task(args: list[str]) -> str | None:

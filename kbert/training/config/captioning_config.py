@@ -45,6 +45,8 @@ def _is_split(value: object) -> bool:
 class CaptioningConfig(EpochOptions, OptimizerOptions, PlacementOptions, RunOptions):
     """The configuration of a run that trains a captioner; see `docs/captioning.md`."""
 
+    needed = ("train", "images", "output")
+
     task: str = option(TASK, choice(TASK), _DATA, "What is learned.")
     train: str | None = option(
         None, _TABLE, _DATA,

@@ -57,6 +57,8 @@ class RunConfig(
     has other data and another model: see `kbert.training.config.translation_config`.
     """
 
+    needed = ("train|glue", "encoder", "output")
+
     task: str = option(FINETUNED[0], choice(*TASKS), _DATA, "What is learned.")
     train: str | None = option(
         None, _PART, _DATA,

@@ -67,6 +67,8 @@ class MultiTaskConfig(EpochOptions, OptimizerOptions, PlacementOptions, RunOptio
     `max_sequence_length` and so on; and `weight`, the factor of its loss. See `docs/transfer.md`.
     """
 
+    needed = ("tasks", "encoder", "output")
+
     task: str = option(TASK, choice(TASK), _TASKS, "What is learned.")
     tasks: dict[str, Any] | None = option(
         None,

@@ -35,6 +35,8 @@ class StagesConfig(RunOptions):
     run or an encoder is named, `stage:NAME` is a stage before. See `docs/transfer.md`.
     """
 
+    needed = ("stages", "output")
+
     task: str = option(TASK, choice(TASK), "Stages", "What is learned.")
     stages: dict[str, Any] | None = option(
         None, entries("stages"), "Stages",

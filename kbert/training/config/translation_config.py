@@ -53,6 +53,8 @@ class TranslationConfig(
 ):
     """The configuration of a run that trains a translator; see `docs/translation.md`."""
 
+    needed = ("train|train_source", "output")
+
     task: str = option(TASK, choice(TASK), _DATA, "What is learned.")
     train: str | None = option(
         None, _PAIRS, _DATA,

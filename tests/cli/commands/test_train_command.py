@@ -55,7 +55,7 @@ def test_captioning_has_its_own_options_too(tmp_path):
     result = invoke("--epochs", 3, "captioning")
     assert result.exit_code == 2 and "`captioning` must be the first word" in result.stderr
     result = invoke("captioning", "--train", "a.csv")
-    assert result.exit_code == 2 and "`images` must be given" in result.stderr
+    assert result.exit_code == 2 and "`--images` (a folder) and `--output` (a fo" in result.stderr
     file = tmp_path / "run.yaml"
     file.write_text("task: captioning\nnbest: 9\ntrain: a.csv\nimages: b\noutput: c\n")
     result = invoke("--config", file)

@@ -1,13 +1,22 @@
 import dataclasses
 import inspect
+import re
 from typing import Any
 
 import pytest
 
 from kbert.cli.commands.train import pretrain, train, train_translation
-from kbert.cli.commands.verb import given_values, shown_default, with_run_options
+from kbert.cli.commands.verb import (
+    checked_config,
+    given_values,
+    shown_default,
+    with_run_options,
+)
+from kbert.training.config.captioning_config import CaptioningConfig
 from kbert.training.config.finetuning_config import RunConfig
+from kbert.training.config.multi_task_config import MultiTaskConfig
 from kbert.training.config.pretraining_config import PretrainingConfig
+from kbert.training.config.stages_config import StagesConfig
 from kbert.training.config.translation_config import TranslationConfig
 
 FIELDS = {field.name: field for field in dataclasses.fields(RunConfig)}
@@ -67,6 +76,31 @@ def test_texts_become_values():
     assert given_values(files, PretrainingConfig)["text"] == ["a.txt", "b/*.gz"]
     columns = {"source_column": "0", "target_column": "de"}
     assert given_values(columns, TranslationConfig) == {"source_column": 0, "target_column": "de"}
+
+
+def test_all_options_that_must_be_given_are_named_at_once(tmp_path):
+    encoder = "`--encoder` (a name, a folder, scratch:SIZE or scratch:NAME)"
+    with pytest.raises(ValueError) as error:
+        checked_config(RunConfig, None, {})
+    assert str(error.value) == (
+        "`--train` (a file, tfds:NAME, hf:NAME, or a split of the GLUE task) or `--glue` (a task "
+        f"of GLUE), {encoder} and `--output` (a folder) must be given, here or in the file of "
+        "`--config`. Received: none of them"
+    )
+    file = tmp_path / "run.yaml"
+    file.write_text("train: a.tsv\n")
+    told = f"{encoder} must be given, here or in the file of `--config`. Received: `--train`, "
+    with pytest.raises(ValueError, match=f"^{re.escape(told)}`--output`$"):
+        checked_config(RunConfig, file, {"output": "o"})
+    assert checked_config(RunConfig, file, {"encoder": "e", "output": "o"}).encoder == "e"
+    for made, told in (
+        (TranslationConfig, "^`--train` .* or `--train-source` .* and `--output`"),
+        (CaptioningConfig, "^`--train` .*, `--images` .* and `--output`"),
+        (MultiTaskConfig, "^`--tasks` .*, `--encoder` .* and `--output`"),
+        (StagesConfig, "^`--stages` .* and `--output`"),
+    ):
+        with pytest.raises(ValueError, match=told):
+            checked_config(made, None, {})
 
 
 def test_the_verbs_own_parameters_stay():
