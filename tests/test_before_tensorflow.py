@@ -116,6 +116,11 @@ WRONG = {
         "COLUMN names another. Received: columns `review`, `verdict`"
     ),
     "predict run --input films.csv --output new.tsv --text-a reviews": "Did you mean `review`?",
+    # Texts of another number than the model reads.
+    "predict run --question x --context y": (
+        "Error: `--question` with `--context`: the model reads one text (--text). Received: 2 texts"
+    ),
+    "predict exports/topics --text-a x --text-b y": "the model reads one text (--text). Rec",
     # A server, and workers.
     "serve nowhere": "`BASE` must be there. Received: 'nowhere'",
     "serve exports --rest-port 65536": "`rest_port` must be from 0 to 65535. Received: rest_port=6",

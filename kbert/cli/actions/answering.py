@@ -19,8 +19,12 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
 from kbert.checkpoints.pretrained import resolve
-from kbert.cli.actions.file_columns import check_columns_to_read
-from kbert.cli.actions.model_kinds import check_task_of_export, is_export
+from kbert.cli.actions.model_kinds import (
+    check_columns_to_read,
+    check_task_of_export,
+    check_texts,
+    is_export,
+)
 from kbert.data.batches.plans import answers_of_rows
 from kbert.serving.batch_prediction.file_prediction import predict_file
 from kbert.serving.format.signatures import SERVING_DEFAULT
@@ -37,11 +41,6 @@ _BATCH_ROWS = 32
 # for each [MASK].
 _NBEST = ("nbest_translation", "nbest_caption", "word")
 IMAGE = "image"
-# Command-line options of a row, where it is not a single --text.
-_OPTIONS: dict[tuple[str, ...], str] = {
-    ("question", "context"): " (--question with --context or --context-file)",
-    ("text_a", "text_b"): " (--text-a with --text-b)",
-}
 
 
 @dataclass(frozen=True)
@@ -95,18 +94,7 @@ class Answering:
 
     def check(self, rows: list[Row], source: str) -> None:
         """Raises a ValueError, which names the rows' source, for too few or too many texts."""
-        choices = self.inputs == ("context", "choices")
-        for row in rows:
-            if len(row) >= 3 if choices else len(row) == len(self.inputs):
-                continue
-            wanted = f"one {self.inputs[0]}" if len(self.inputs) == 1 else " and ".join(self.inputs)
-            wanted = "a context and two choices or more" if choices else wanted
-            between = ", with a tab between" if len(self.inputs) > 1 else ""
-            options = _OPTIONS.get(self.inputs, "")
-            raise ValueError(
-                f"{source}: the model reads {wanted}{between}{options}. Received: {len(row)} "
-                f"{'text' if len(row) == 1 else 'texts'}: {', '.join(map(repr, row))}"
-            )
+        check_texts(self.inputs, rows, source)
 
     def answers(self, rows: list[Row]) -> list[dict[str, Any]]:
         """Answers rows that `check` accepts, in their order."""

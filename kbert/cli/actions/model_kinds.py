@@ -1,7 +1,9 @@
 """Kinds of models by path or name, without importing TensorFlow, which takes seconds."""
 
+import itertools
 import os
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +16,9 @@ from kbert.checkpoints.read_checkpoint import (
     read_checkpoint,
 )
 from kbert.data.tables.table import nearest
+from kbert.serving.batch_prediction.file_prediction import check_columns
 from kbert.serving.format.version_folders import exports_in, find_export, read_metadata
-from kbert.tasks.registry import FINETUNED, task_of_checkpoint
+from kbert.tasks.registry import FINETUNED, task_named, task_of_checkpoint
 from kbert.training.config.captioning_config import TASK as CAPTIONING
 from kbert.training.config.translation_config import TASK as TRANSLATION
 from kbert.training.runs.run_directory import is_run, load_run
@@ -24,6 +27,13 @@ from kbert.training.runs.run_directory import is_run, load_run
 MODULES_FORMAT = "sentence-transformers"
 # The start of an address, of which `Path` keeps one slash; one letter is a drive of Windows.
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/+")
+# Command-line options of a row of texts, by the inputs of the model.
+_OPTIONS: dict[tuple[str, ...], str] = {
+    ("text",): " (--text)",
+    ("question", "context"): " (--question with --context or --context-file)",
+    ("text_a", "text_b"): " (--text-a with --text-b)",
+    ("context", "choices"): " (one row a line of stdin)",
+}
 # That of `kbert.serving.format.signatures`, which imports TensorFlow.
 _SIGNATURE = "serving_default"
 _OF_TRANSLATORS = ("kbert", "ctranslate2")
@@ -135,6 +145,21 @@ def inputs_of(path: str | os.PathLike[str], task: str | None = None) -> tuple[st
     return ("text_a", "text_b") if pair else ("text",)
 
 
+def check_texts(inputs: tuple[str, ...], rows: Sequence[tuple[str, ...]], source: str) -> None:
+    """Raises a ValueError, which names the rows' source, for too few or too many texts."""
+    choices = inputs == ("context", "choices")
+    for row in rows:
+        if len(row) >= 3 if choices else len(row) == len(inputs):
+            continue
+        wanted = f"one {inputs[0]}" if len(inputs) == 1 else " and ".join(inputs)
+        wanted = "a context and two choices or more" if choices else wanted
+        between = ", with a tab between" if len(inputs) > 1 and source.startswith("stdin") else ""
+        raise ValueError(
+            f"{source}: the model reads {wanted}{between}{_OPTIONS.get(inputs, '')}. Received: "
+            f"{len(row)} {'text' if len(row) == 1 else 'texts'}: {', '.join(map(repr, row))}"
+        )
+
+
 def columns_of(run: str | os.PathLike[str], given: dict[str, str | None]) -> dict[str, Any]:
     """Returns the columns of examples to evaluate a run on, by default those of its training.
 
@@ -150,6 +175,50 @@ def columns_of(run: str | os.PathLike[str], given: dict[str, str | None]) -> dic
     if getattr(config, "task", None) in FINETUNED and getattr(config, "glue", None) is None:
         return {**{name: getattr(config, name) for name in given}, **chosen}
     return chosen
+
+
+def check_columns_to_read(
+    model: Path, source: Path, inputs: Sequence[str], given: Sequence[str | None] = ()
+) -> list[list[str]]:
+    """Returns `columns_to_read`; a ValueError that names the options if the file has none."""
+    columns = columns_to_read(model, inputs, given)
+    options = " and ".join(("--text-a COLUMN", "--text-b COLUMN")[: len(inputs)])
+    verb, others = ("names", "another") if len(inputs) == 1 else ("name", "others")
+    is_given = any(name is not None for name in given)
+    check_columns(source, columns, "" if is_given else f"; {options} {verb} {others}")
+    return columns
+
+
+def columns_to_read(
+    model: Path, inputs: Sequence[str], given: Sequence[str | None] = ()
+) -> list[list[str]]:
+    """Returns the columns of a file that a model reads: choices of one column per input.
+
+    The first choice that exists counts. The last one is the inputs' own names, unless the columns
+    of the first and second text were given. A run has the columns of its training.
+    """
+    named = [name for name in given if name is not None]
+    if len(inputs) == 1 and any(name is not None for name in given[1:]):
+        raise ValueError(
+            f"`--text-b` must be left out for a model of one text. Received: {named[-1]}"
+        )
+    config = load_run(model).config if is_run(model) else None
+    task = None if config is None else task_named(config.task)
+    own: Sequence[Any] = () if task is None else task.text_columns(config)
+    usual = [] if task is None else task.usual_columns(len(inputs))
+    last = [] if named else [list(inputs)]
+    both = list(itertools.zip_longest(given, own))[: len(inputs)]
+    # An index is for files without a header, which are not read here.
+    texts = [[one for one in pair if isinstance(one, str)] for pair in both]
+    names = [some[0] for some in texts if some]
+    if len(names) == len(inputs):
+        return [names, *last]
+    if named:
+        raise ValueError(
+            "`--text-a` and `--text-b` must be given together for a model that reads "
+            f"{', '.join(inputs)}. Received: {named[0]} alone"
+        )
+    return [*usual, *last]
 
 
 def task_of(run: str | os.PathLike[str]) -> str:

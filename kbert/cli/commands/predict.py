@@ -44,9 +44,9 @@ _Input = Annotated[
     Path | None,
     Option(
         "--input",
-        help="A file of any size: .jsonl, .tsv, .csv (also .gz) or .parquet. A run reads the columns "
-        "that it was trained with; an export or a saved model those named as its inputs, such as "
-        "text; --text-a and --text-b name others.",
+        help="A file of any size: .jsonl, .tsv, .csv (also .gz) or .parquet. A run reads the "
+        "columns that it was trained with; an export or a saved model those named as its inputs, "
+        "such as text; --text-a and --text-b name others.",
     ),
 ]
 _Output = Annotated[
@@ -108,19 +108,22 @@ def predict(
       kbert predict runs/squad --question "Who wrote it?" \\
           --context-file article.txt --show
     """
-    from kbert.cli.actions.model_kinds import check_model, check_task_of_export
+    from kbert.cli.actions import model_kinds
 
-    check_model(model)
-    check_task_of_export(model, task)
+    model_kinds.check_model(model)
+    model_kinds.check_task_of_export(model, task)
     if any(one is not None for one in (source, output, part)):
         has_texts = show or any((images, text, question, context, context_file))
         _answer_file(model, source, output, part, has_texts, nbest, task, (text_a, text_b))
         return
     rows = _asked(question, context, context_file) or _given(text, text_a, text_b)
+    came = _came(question, context, context_file, text, text_a, text_b)
+    if rows is not None and (inputs := model_kinds.inputs_of(model, task)):
+        model_kinds.check_texts(inputs, rows, came)
     rows = _files(images, rows) if images else rows
     from kbert.cli.actions.answering import open_model
 
-    _write_answers(open_model(model, nbest, task), rows, bool(images), batch_size, show)
+    _write_answers(open_model(model, nbest, task), rows, came, batch_size, show)
 
 
 def _answer_file(
@@ -141,8 +144,7 @@ def _answer_file(
     from kbert.serving.batch_prediction.file_prediction import check_files
 
     check_files(source, output)
-    from kbert.cli.actions.file_columns import check_columns_to_read
-    from kbert.cli.actions.model_kinds import inputs_of
+    from kbert.cli.actions.model_kinds import check_columns_to_read, inputs_of
 
     inputs = inputs_of(model, task)
     if inputs is not None:
@@ -165,25 +167,26 @@ def _part(text: str | None) -> tuple[int, int]:
 
 
 def _write_answers(
-    answering: Any, rows: list[Row] | None, are_images: bool, batch_size: int, show: bool
+    answering: Any, rows: list[Row] | None, options: str, batch_size: int, show: bool
 ) -> None:
-    """Writes the answers to rows, or else to the lines of stdin."""
+    """Writes the answers to rows, of options or else of images, or to the lines of stdin."""
     from kbert.cli.actions.answering import read_batches
     from kbert.tasks.registry import show_answer
 
     if rows is not None:
-        if answering.reads_images != are_images:
+        if answering.reads_images != (not options):
             raise ValueError(
                 "`IMAGE` must be given for a captioner, and for no other model. "
                 f"Received: {', '.join(rows[0])}"
             )
-        answering.check(rows, "the options")
+        answering.check(rows, options)
         batches: Iterable[list[Row]] = [rows]
     else:
         if sys.stdin.isatty():
             echo(_waiting(answering), err=True)
         batches = read_batches(sys.stdin.buffer, answering.split, batch_size)
     console = Console(highlight=False)
+    batch = None
     for batch in batches:
         for row, answer in zip(batch, answering.answers(batch)):
             if show:
@@ -191,6 +194,9 @@ def _write_answers(
             else:
                 write_line(answer)
         sys.stdout.flush()
+    if batch is None and not sys.stdin.isatty():
+        kind, option = ("image", "IMAGE") if answering.reads_images else ("text", "--text")
+        echo(f"No {kind} came from stdin; {option} or --input gives some.", err=True)
 
 
 def _waiting(answering: Any) -> str:
@@ -230,6 +236,13 @@ def _asked(questions: list[str] | None, context: str | None, file: Path | None) 
         check_file("--context-file", file)
         context = file.read_text(encoding="utf-8")
     return [(question, context or "") for question in questions]
+
+
+def _came(*values: Any) -> str:
+    """Returns the names of the options that gave the texts of rows, of their values in order."""
+    names = ("--question", "--context", "--context-file", "--text", "--text-a", "--text-b")
+    found = (name for name, value in zip(names, values, strict=True) if value not in (None, []))
+    return " with ".join(f"`{name}`" for name in found)
 
 
 def _given(text: list[str] | None, text_a: str | None, text_b: str | None) -> list[Row] | None:

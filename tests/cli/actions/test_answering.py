@@ -19,6 +19,9 @@ def test_lines_become_rows():
     assert choices.split("a\tb\tc\td", 1) == ("a", "b", "c", "d")
     with pytest.raises(ValueError, match="a context and two choices or more.*Received: 2 text"):
         choices.split("a\tb", 1)
+    told = r"^`--text`: the model reads question and context \(--question with --context .*: 'a'$"
+    with pytest.raises(ValueError, match=told):
+        Answering(("question", "context"), None).check([("a",)], "`--text`")
 
 
 def test_an_object_names_the_text_of_a_model_of_one():

@@ -2,7 +2,13 @@ from pathlib import Path
 
 import pytest
 
-from kbert.cli.actions.model_kinds import check_model, check_task_of_export, inputs_of, is_export
+from kbert.cli.actions.model_kinds import (
+    check_model,
+    check_task_of_export,
+    check_texts,
+    inputs_of,
+    is_export,
+)
 from tests.serving.written_model import write_model
 
 
@@ -56,3 +62,15 @@ def test_the_inputs_of_a_model_before_it_is_loaded(finished_run, tiny, tmp_path)
     )
     assert inputs_of(export, "pairs") == ("text_a", "text_b")
     assert inputs_of(export) is None
+
+
+def test_as_many_texts_as_a_model_reads():
+    check_texts(("text",), [("a",), ("b",)], "`--text`")
+    check_texts(("context", "choices"), [("a", "b", "c")], "stdin, line 1")
+    for inputs, row, told in (
+        (("text",), ("a", "b"), r"^`x`: the model reads one text \(--text\)\. Received: 2 texts"),
+        (("text_a", "text_b"), ("a",), r"text_b \(--text-a with --text-b\)\. Received: 1 text:"),
+        (("context", "choices"), ("a", "b"), r"two choices or more \(one row a line of stdin"),
+    ):
+        with pytest.raises(ValueError, match=told):
+            check_texts(inputs, [row], "`x`")

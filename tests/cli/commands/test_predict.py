@@ -75,6 +75,13 @@ def test_at_a_terminal_it_says_what_it_reads(inputs, told, finished_run, monkeyp
     assert (written.out, written.err) == ("", f"{told}\n")
 
 
+def test_an_empty_stdin_is_told(finished_run):
+    result = invoke(finished_run, stdin="")
+    told = "No text came from stdin; --text or --input gives some.\n"
+    assert (result.exit_code, result.stdout, result.stderr) == (0, "", told)
+    assert invoke(finished_run, stdin="\n").stderr == ""  # one empty text
+
+
 def test_lines_may_be_objects(finished_run):
     named = rows(invoke(finished_run, stdin=json.dumps({"text": TEXTS[0], "n": 1})).stdout)
     assert named == rows(invoke(finished_run, stdin=TEXTS[0]).stdout)
@@ -103,7 +110,13 @@ def test_bad_input_is_told(finished_run, tmp_path):
         (
             [finished_run, "--text-a", "a", "--text-b", "b"],
             None,
-            "the model reads one text. Received: 2 texts: 'a', 'b'",
+            "Error: `--text-a` with `--text-b`: the model reads one text (--text). Received: 2 "
+            "texts: 'a', 'b'",
+        ),
+        (
+            [finished_run, "--question", "a", "--context", "b"],
+            None,
+            "Error: `--question` with `--context`: the model reads one text (--text). Rec",
         ),
         ([finished_run], b"ok\n\xff\n", "stdin, line 2: the text must be UTF-8"),
         ([finished_run], '{"text": "a"}\n{"mail": "b"}', "line 2: the object must have a text n"),

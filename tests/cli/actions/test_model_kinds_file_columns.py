@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from kbert.cli.actions.file_columns import check_columns_to_read, columns_to_read
+from kbert.cli.actions.model_kinds import check_columns_to_read, columns_to_read
 from kbert.training.runs.run_directory import write_config
 
 
