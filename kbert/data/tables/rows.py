@@ -121,10 +121,15 @@ def looks_quoted(rows: Iterable[Sequence[str]]) -> bool:
 def check_width(source: str, line: int, row: Sequence[str], width: int) -> None:
     """Raises a ValueError for a row that has not as many fields as the first."""
     if len(row) != width:
+        there = ", ".join(f"`{field}`" for field in row)
         raise ValueError(
-            f"{source}, line {line}: each row must have {width} fields, as the first line has. "
-            f"Received: {len(row)} fields ({cut(repr(row), 120)})"
+            f"{source}, line {line}: each row must have {_fields(width)}, as the first line has. "
+            f"Received: {_fields(len(row))}: {cut(there, 120)}"
         )
+
+
+def _fields(count: int) -> str:
+    return f"{count} field{'' if count == 1 else 's'}"
 
 
 def json_value(source: str, text: str, contents: str) -> Any:

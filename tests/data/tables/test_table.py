@@ -60,8 +60,8 @@ def test_broken_utf8_names_the_line_or_is_replaced(tmp_path):
         ("", r"d\.tsv: the file must hold examples\. Received: an empty file"),
         ("\n \n", r"d\.tsv: the file must hold examples\. Received: an empty file"),
         ("\na\tb\n", r"d\.tsv: the file must hold examples\. Received: only a header \(line 2\)"),
-        ("a\tb\n1\t2\n3\n", r"d\.tsv, line 3: each row must have 2 fields.*Received: 1 fields"),
-        ("a\tb\n1\t2\t3\n", r"d\.tsv, line 2: each row must have 2 fields.*Received: 3 fields"),
+        ("a\tb\n1\t2\n3\n", r"d\.tsv, line 3: each row must have 2 fields.*Received: 1 field:"),
+        ("a\tb\n1\t2\t3\n", r"d\.tsv, line 2: each row must have 2 fields.*Received: 3 fields:"),
     ],
 )
 def test_a_file_that_does_not_hold_rows(tmp_path, content, message):
