@@ -75,10 +75,23 @@ def reported(verb: Callable[..., None]) -> Callable[..., None]:
 def _message(error: BaseException) -> str:
     """Returns the error's message, after its class where the message is not enough."""
     text = str(error).strip()
-    if isinstance(error, _USERS) and text:
+    if text and (isinstance(error, _USERS) or _is_own(error)):
         return text
     hint = "" if os.environ.get(DEBUG) else "  (kbert --debug shows where it happened)"
     return f"{type(error).__name__}: {text}{hint}"
+
+
+def _is_own(error: BaseException) -> bool:
+    """Returns whether an error says in a sentence of kbert's own what is missing or taken.
+
+    Those of Python and of the system have the name of a module, or a number.
+    """
+    if type(error) not in (ImportError, OSError):
+        return False
+    if getattr(error, "name", None) is not None or getattr(error, "errno", None) is not None:
+        return False
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+    return bool(frames) and str(frames[-1].f_globals.get("__name__")).startswith("kbert.")
 
 
 def write_result(value: Any) -> None:

@@ -42,6 +42,30 @@ def test_a_message_and_a_code_without_a_traceback(error, code, message):
     assert result.stdout == "" and "Traceback" not in result.stderr
 
 
+@pytest.mark.parametrize(
+    "module, raised, told",
+    [
+        ("kbert.own", "ImportError('It needs a.')", "Error: It needs a.\n"),
+        ("kbert.own", "OSError('The port 1 is taken.')", "Error: The port 1 is taken.\n"),
+        ("kbert.own", "OSError(28, 'No space')", "Error: OSError: [Errno 28] No space  (kbert"),
+        ("kbert.own", "RuntimeError('broke')", "Error: RuntimeError: broke  (kbert --debug"),
+        ("other", "ImportError('It needs a.')", "Error: ImportError: It needs a.  (kbert --debug"),
+    ],
+)
+def test_a_sentence_of_kberts_own_has_no_class(module, raised, told):
+    names = {"__name__": module}
+    exec(f"def verb() -> None:\n    raise {raised}\n", names)
+    result = run(names["verb"])
+    assert result.exit_code == 1 and result.stderr.startswith(told)
+
+
+def test_a_module_that_is_not_there_is_named_with_its_error():
+    names = {"__name__": "kbert.own"}
+    exec("def verb() -> None:\n    import no_such_module_here\n", names)
+    told = "Error: ModuleNotFoundError: No module named 'no_such_module_here'"
+    assert run(names["verb"]).stderr.startswith(told)
+
+
 def test_debug_shows_the_traceback():
     result = run(raising(ValueError("bad")), KBERT_DEBUG="1")
     assert result.exit_code == 2
