@@ -20,9 +20,11 @@ def diagnosis() -> dict[str, Any]:
     """Returns the report of `kbert doctor`: "ok" is false where "problems" has a sentence.
 
     "self_test" is None where no model was asked, which is no problem without the encoder.
-    "advice" are sentences on what works, but could do more or faster. Nothing is downloaded.
+    "advice" are sentences on what works, but could do more or faster. Nothing is downloaded. The
+    developers' extras are among "extras" only where they are complete.
     """
-    required, extras, problems = packages()
+    required, every, problems = packages()
+    extras = {k: lacking for k, lacking in every.items() if k not in _DEVELOPERS or not lacking}
     advice: list[str] = []
     found = machine()
     for kind, least in (("memory", _LEAST_MEMORY), ("disk", _LEAST_DISK)):
@@ -99,8 +101,7 @@ def shown(report: dict[str, Any]) -> list[str]:
     memory, disk, tested = report["memory"], report["disk"], report["self_test"]
     lacks = {name: extra["lacks"] for name, extra in report["extras"].items()}
     extras = ", ".join(name for name, lacking in lacks.items() if not lacking)
-    missed = {name for name, lacking in lacks.items() if lacking} - _DEVELOPERS
-    others = ", ".join(sorted(missed))
+    others = ", ".join(sorted(name for name, lacking in lacks.items() if lacking))
     answered = tested and tested["ok"] and f"{_MODEL}: answers in {tested['seconds']} s"
     free = "unknown" if memory["free"] is None else f"{memory['free'] / gib:.1f} GiB free"
     devices = report["devices"] or []
