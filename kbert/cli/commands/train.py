@@ -191,7 +191,6 @@ def run_and_tell(config: StoredConfig, keys: Sequence[str]) -> None:
 
     look_first(config)
     tell_stage("loading TensorFlow")
-
     run = load_run(train_run(config))
     # Of runs without held-out parts some are None or {}.
     shown = {key: run.metrics[key] for key in keys if run.metrics.get(key) not in (None, {})}
@@ -207,7 +206,8 @@ class TrainCommand(TyperCommand):
         """Parses the arguments, or lets the command of their task parse them."""
         own = _OWN.get(verb.asked_task(args) or "")
         if own is None:
-            return super().make_context(info_name, args, parent, **extra)
+            command = verb.with_fewer_options(self, args)
+            return super(TrainCommand, command).make_context(info_name, args, parent, **extra)
         # A typer app with a single command is that command.
         app = typer.Typer(
             add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="rich"

@@ -1,6 +1,7 @@
 """The frame of a verb: options made from a configuration, results as JSON, errors as messages."""
 
 import argparse
+import copy
 import dataclasses
 import functools
 import inspect
@@ -14,9 +15,12 @@ from pathlib import Path
 from typing import Annotated, Any, Optional, TypeVar
 
 from typer import Abort, Exit, Option, echo
+from typer.core import TyperCommand
 
 from kbert.options.configuration import Configuration
 from kbert.options.kinds import kind_of, read_config_file
+from kbert.tasks.registry import FINETUNED
+from kbert.training.config.finetuning_config import options_of_others
 from kbert.training.runs.stopped_runs import TrainingStopped
 
 BAD_INPUT = 2
@@ -29,6 +33,7 @@ DEBUG = "KBERT_DEBUG"
 _USERS = (ValueError, FileNotFoundError, FileExistsError, NotADirectoryError, IsADirectoryError)
 _NUMBER = r"(?:-?\d[\d.eE+-]*|null)"
 _NUMBERS = re.compile(rf"\[\n\s*({_NUMBER}(?:,\n\s*{_NUMBER})*)\n\s*\]")
+_Command = TypeVar("_Command", bound=TyperCommand)
 _Checked = TypeVar("_Checked", bound=Configuration)
 
 ConfigFile = Annotated[
@@ -149,6 +154,17 @@ def shown_default(field: "dataclasses.Field[Any]") -> str:
     if field.default is None or field.default is False:
         return ""
     return field.name.replace("_", "-") if field.default is True else str(field.default)
+
+
+def with_fewer_options(command: _Command, args: list[str]) -> _Command:
+    """Returns the command `kbert train`, for the help of one task without the options of others."""
+    task = asked_task(args)
+    if task not in FINETUNED or not {"-h", "--help"} & set(args):
+        return command
+    others = options_of_others(task)
+    fewer = copy.copy(command)
+    fewer.params = [one for one in command.params if one.name not in others]
+    return fewer
 
 
 def given_values(given: dict[str, Any], configuration: type[Configuration]) -> dict[str, Any]:

@@ -173,6 +173,19 @@ class RunConfig(
         return self.encoder_name if self.is_scratch and self.vocabulary is not None else None
 
 
+def options_of_others(task: str) -> set[str]:
+    """Returns the options that a task has no use for: those that others have, or that say so."""
+    others = tuple(f"Of {other}:" for other in TASKS if other != task)
+    told = (one.name for one in RunConfig.options() if one.metadata["help"].startswith(others))
+    return {*told, *_refused(task)}
+
+
+def _refused(task: str) -> dict[str, None]:
+    own = finetuned_task(task).options
+    every = (key for one in finetuned_tasks() for key in one.options)
+    return dict.fromkeys(key for key in every if key not in own)
+
+
 def _check_model(config: RunConfig) -> None:
     if config.encoder is None:
         raise wrong("encoder", "given: a name, a folder, or scratch:SIZE", None)
@@ -237,10 +250,7 @@ def _check_data(config: RunConfig) -> None:
 
 
 def _check_choices(config: RunConfig) -> None:
-    own = finetuned_task(config.task).options
-    every = (key for task in finetuned_tasks() for key in task.options)
-    others = dict.fromkeys(key for key in every if key not in own)
-    check_default(config, others, f"with task={config.task!r}")
+    check_default(config, _refused(config.task), f"with task={config.task!r}")
     for key, given in (("grid", config.grid), ("strategy", config.strategy == TPU)):
         if given and config.batch_tokens is not None:
             raise wrong(

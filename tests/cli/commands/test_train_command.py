@@ -43,6 +43,24 @@ def test_each_task_has_its_own_options():
     assert result.exit_code == 2 and "`translation` must be the first word" in result.stderr
 
 
+def test_the_help_of_a_task_leaves_out_what_others_alone_have():
+    every = ("--epochs", "--class-weights", "--pooling", "--stride", "--tag-scheme", "--features")
+    shown = {
+        "classification": ("--epochs", "--class-weights", "--features"),
+        "ner": ("--epochs", "--stride", "--tag-scheme", "--features"),
+        "embedding": ("--epochs", "--pooling"),
+    }
+    for task, wanted in shown.items():
+        for arguments in ((task, "--help"), (task, "-h")):
+            words = invoke(*arguments).stdout.split()
+            assert [option for option in every if option in words] == list(wanted), task
+    words = invoke("--help").stdout.split()
+    assert [option for option in every if option in words] == list(every)
+    # They are options all the same, with an error that says why they do not fit.
+    result = invoke("ner", "--train", "a", "--encoder", "e", "--output", "o", "--pooling", "cls")
+    assert result.exit_code == 2 and "`pooling` must be left out with task='ner'" in result.stderr
+
+
 def test_captioning_has_its_own_options_too(tmp_path):
     shown = invoke("captioning", "--help").stdout
     for option in ("--images", "--network-layer", "--attention-penalty", "--split"):

@@ -3,7 +3,7 @@ import dataclasses
 import pytest
 
 from kbert.tasks.registry import FINETUNED
-from kbert.training.config.finetuning_config import RunConfig
+from kbert.training.config.finetuning_config import RunConfig, options_of_others
 
 LEAST = {"train": "a.tsv", "encoder": "e", "output": "o"}
 
@@ -69,3 +69,9 @@ def test_every_field_says_what_it_is_for():
     for field in dataclasses.fields(RunConfig):
         assert field.metadata["help"].endswith("."), field.name
         assert field.metadata["panel"] in ("Data", "Model", "Training", "Run")
+
+
+def test_the_options_that_a_task_has_no_use_for():
+    assert {"tag_scheme", "pooling", "stride"} <= options_of_others("classification")
+    assert not {"labels", "features", "epochs"} & options_of_others("classification")
+    assert not {"tag_scheme", "stride", "label"} & options_of_others("ner")
