@@ -119,7 +119,7 @@ def read_adapters(
             if group not in groups:
                 raise ValueError(f"`{folder / WEIGHTS}` must not hold {name!r}")
             groups[group][rest] = files.load(name).astype("float32")
-    checkpoint = read_base(about["base"])
+    checkpoint = _read_base(folder, about["base"], read_base)
     architecture = about.get("architecture", checkpoint.architecture)
     if architecture != checkpoint.architecture:
         raise ValueError(
@@ -142,6 +142,15 @@ def read_adapters(
     checkpoint.source_config = {}
     checkpoint.format = "kbert_adapters"
     return checkpoint
+
+
+def _read_base(folder: Path, base: str, read_base: Callable[[str], Checkpoint]) -> Checkpoint:
+    """Reads the encoder of a folder of adapters; an error says that these need it."""
+    try:
+        return read_base(base)
+    except OSError as error:
+        kind = FileNotFoundError if isinstance(error, FileNotFoundError) else OSError
+        raise kind(f"{folder.name} is adapters on {base}, which is read with them. {error}") from error
 
 
 @dataclass(frozen=True)

@@ -86,7 +86,8 @@ def test_an_unknown_dtype(trained, base, tmp_path):
 def test_a_newer_version_and_a_missing_base(trained, base, tmp_path):
     path = tmp_path / "adapters"
     write_adapters(trained.to_checkpoint(), read_checkpoint(base), "no-such-encoder", path)
-    with pytest.raises(FileNotFoundError, match="no-such-encoder"):
+    message = "^adapters is adapters on no-such-encoder, which is read with them. .*must be a path"
+    with pytest.raises(FileNotFoundError, match=message):
         read_checkpoint(path)
     about = json.loads((path / "kbert_adapters.json").read_text())
     (path / "kbert_adapters.json").write_text(json.dumps({**about, "format_version": 3}))
