@@ -150,7 +150,8 @@ def _read_base(folder: Path, base: str, read_base: Callable[[str], Checkpoint]) 
         return read_base(base)
     except OSError as error:
         kind = FileNotFoundError if isinstance(error, FileNotFoundError) else OSError
-        raise kind(f"{folder.name} is adapters on {base}, which is read with them. {error}") from error
+        message = f"{folder.name} is adapters on {base}, which is read with them. {error}"
+        raise kind(message) from error
 
 
 @dataclass(frozen=True)
