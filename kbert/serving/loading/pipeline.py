@@ -4,6 +4,7 @@ import os
 from typing import Any
 
 from kbert.checkpoints.pretrained import PretrainedEncoder, find_name
+from kbert.data.tables.table import nearest
 from kbert.serving.loading.exported import Exported, ExportedTask, load
 from kbert.tasks.registry import FINETUNED, OTHERS, task_named, task_of
 
@@ -113,8 +114,11 @@ def pipeline(task: str, model: Any = None, **kwargs: Any) -> Pipeline:
     """
     name = _ALIASES.get(task, task)
     if name not in (*FINETUNED, *OTHERS):
-        known = ", ".join((*_ALIASES, *FINETUNED, *OTHERS))
-        raise ValueError(f"`task` must be one of {known}. Received: task={task!r}")
+        known = (*_ALIASES, *FINETUNED, *OTHERS)
+        raise ValueError(
+            f"`task` must be one of {', '.join(known)}. Received: task={task!r}."
+            f"{nearest(str(task), known)}"
+        )
     wanted = task_named(name)
     chosen = _DEFAULTS.get(task, _DEFAULTS.get(name)) if model is None else model
     if chosen is None:

@@ -106,7 +106,7 @@ def test_a_published_encoder_embeds(minilm_directory):
 
 
 def test_unknown_tasks_and_tasks_without_a_model():
-    with pytest.raises(ValueError, match="`task` must be one of .*ner.*Received: task='nerr'"):
+    with pytest.raises(ValueError, match="`task` must be .*task='nerr'. Did you mean `ner`?"):
         pipeline("nerr")
     with pytest.raises(ValueError, match="for 'fill-mask'.*a MaskedLanguageModel.*model=None"):
         pipeline("fill-mask")
