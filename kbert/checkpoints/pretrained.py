@@ -111,12 +111,14 @@ def find_name(
     """Returns the existing path, or the published encoder; reads and downloads nothing.
 
     Raises a FileNotFoundError, which names the `argument`, if the path does not exist and the name
-    is unknown.
+    is unknown, or empty.
     """
     if not isinstance(name_or_path, str | os.PathLike):
         raise TypeError(
             f"`{argument}` must be a name or a path. Received: {argument}={name_or_path!r:.80}"
         )
+    if not os.fspath(name_or_path):  # as a path it would be this folder
+        raise FileNotFoundError(f"`{argument}` must be a name or a path. Received: {argument}=''")
     path = Path(name_or_path)
     if path.exists() or Path(f"{path}.index").exists():
         return model_folder(path)

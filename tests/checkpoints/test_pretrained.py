@@ -113,6 +113,8 @@ def test_neither_path_nor_name(name: str, hub: dict[str, Any]) -> None:
 def test_what_is_no_name() -> None:
     with pytest.raises(TypeError, match="`name_or_path` must be a name or .*: name_or_path=None"):
         resolve(None)  # type: ignore[arg-type]  # wrong on purpose: it is what is tested
+    with pytest.raises(FileNotFoundError, match="`name_or_path` must be a .*: name_or_path=''"):
+        resolve("")
 
 
 def test_a_misspelt_path_is_no_repository(

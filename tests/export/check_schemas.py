@@ -43,9 +43,11 @@ def main() -> None:
         ("check-jsonschema", *compose),
     ):
         subprocess.run([PROGRAMS / program, *arguments], check=True)
+    page = (EXPORT.parent / "docs" / "distribution.md").read_text(encoding="utf-8")
+    dockerfile = page.partition("```dockerfile\n")[2].partition("```")[0]
+    subprocess.run([PROGRAMS / "hadolint", "-"], input=dockerfile, text=True, check=True)
     config, runtime, service = yaml.safe_load_all((EXPORT / "kserve.yaml").read_text())
     pod = {key: runtime["spec"][key] for key in ("containers", "volumes")}
-    page = (EXPORT.parent / "docs" / "distribution.md").read_text(encoding="utf-8")
     jobset = yaml.safe_load(page.partition("```yaml\n")[2].partition("```")[0])
     job = jobset["spec"]["replicatedJobs"][0]["template"]["spec"]
     named = {"metadata": {"name": "one"}}
