@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import keras
+import numpy as np
 from keras import ops
 
 
@@ -81,8 +82,11 @@ class Dropout(ShapeKeepingLayer):
 
     def __init__(self, rate: float, seed: int | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        if not 0 <= rate < 1:
-            raise ValueError(f"`rate` must be in [0, 1). Received: rate={rate}")
+        if not isinstance(rate, int | float | np.floating) or not 0 <= rate < 1:
+            raise ValueError(
+                "`rate`, the `dropout` or `attention_dropout` of a model, must be a number in "
+                f"[0, 1). Received: {rate!r}"
+            )
         self.rate, self.seed = rate, seed
 
     def build(self, input_shape: Any = None) -> None:

@@ -3,8 +3,13 @@
 Shapes: B rows, T tokens, N heads, D width.
 """
 
+import difflib
+import inspect
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
 
 from kbert.architectures import encoder_class, loaded
 from kbert.checkpoints.arrays.checkpoint import Checkpoint
@@ -98,6 +103,31 @@ def new_encoder(checkpoint: Checkpoint, **kwargs: Any) -> Any:
     return made(**{**checkpoint.config, **made._taken(kwargs)})
 
 
+def argument_names(cls: type) -> set[str]:
+    """Returns the names of the arguments of a class's constructor, and of those it calls."""
+    makers = [vars(one)["__init__"] for one in cls.__mro__ if "__init__" in vars(one)]
+    return {name for maker in makers for name in inspect.signature(maker).parameters}
+
+
+def checked_arguments(
+    cls: type, given: dict[str, Any], others: Iterable[str] = ()
+) -> dict[str, Any]:
+    """Returns `given`, once it is sure that the constructor of `cls` has these arguments.
+
+    Raises:
+        ValueError: one is neither there nor in `others`; with the nearest, as Keras' has not.
+    """
+    known = {*argument_names(cls), *others} - {"self", "args", "kwargs"}
+    for name in given:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1)
+            hint = f" Did you mean `{near[0]}`?" if near else ""
+            raise ValueError(
+                f"`{name}` must be left out: {cls.__name__} has no such argument.{hint}"
+            )
+    return given
+
+
 def leave_pooler(encoder: Encoder) -> None:
     """Excludes the pooler, if there is one, from training, for a model that does not read it."""
     if encoder.pooler is not None:
@@ -110,6 +140,7 @@ def check_inputs(inputs: Any) -> None:
     if isinstance(inputs, dict):
         if "token_ids" in inputs and not set(inputs) & set(_NAMES_ELSEWHERE):
             _check_shapes(inputs)
+            _check_integers(inputs)
             return
         received = f"a dict of {sorted(inputs)}"
         named = [f"{key} is `{_NAMES_ELSEWHERE[key]}`" for key in inputs if key in _NAMES_ELSEWHERE]
@@ -131,3 +162,39 @@ def _check_shapes(inputs: dict[str, Any]) -> None:
             wanted = "(B, T)" if length is None else f"(B, T) with T={length}"
             raise ValueError(f"`{name}` must have the shape {wanted}. Received: {tuple(shape)}")
         length = shape[1] if length is None else length
+
+
+def _check_integers(inputs: dict[str, Any]) -> None:
+    """Raises a ValueError for ids of a known type that are no integers."""
+    for name in ("token_ids", "segment_ids"):
+        dtype = getattr(inputs.get(name), "dtype", None)
+        if dtype is not None and "int" not in str(getattr(dtype, "name", dtype)):
+            raise ValueError(f"`{name}` must be of integers. Received: {dtype}")
+
+
+def id_arrays(inputs: dict[str, Any], vocabulary_size: int) -> dict[str, Any]:
+    """Returns inputs of an encoder with lists as arrays, once the ids of tokens are checked.
+
+    Raises:
+        ValueError: rows differ in length, or an id is no integer in [0, `vocabulary_size`).
+    """
+    made = dict(inputs)
+    for name, value in inputs.items():
+        if isinstance(value, list | tuple):
+            try:
+                made[name] = np.asarray(value)
+            except ValueError:  # NumPy's has no name, and speaks of dimensions
+                raise ValueError(
+                    f"`{name}` must have rows of one length, padded where `padding_mask` is False. "
+                    f"Received: {value!r:.80}"
+                ) from None
+    _check_integers(made)
+    ids = made["token_ids"]
+    if isinstance(ids, np.ndarray) and ids.size:
+        for found in (int(ids.min()), int(ids.max())):
+            if not 0 <= found < vocabulary_size:
+                raise ValueError(
+                    f"`token_ids` must be in [0, {vocabulary_size}), the encoder's vocabulary. "
+                    f"Received: {found}"
+                )
+    return made

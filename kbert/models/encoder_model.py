@@ -3,7 +3,6 @@
 Shapes: B batch, T length, R real tokens of a batch, D hidden, N heads.
 """
 
-import inspect
 import logging
 import os
 from collections.abc import Sequence
@@ -26,7 +25,7 @@ from kbert.layers.masks import (
 )
 from kbert.models.adapters.adaptable import Adaptable
 from kbert.models.adapters.adapter_set import ADAPTERS
-from kbert.models.encoder import HeadForm, check_inputs
+from kbert.models.encoder import HeadForm, argument_names, check_inputs, id_arrays
 from kbert.models.sizes import bert_size
 from kbert.models.weights import (
     ADAPTER,
@@ -135,8 +134,7 @@ class EncoderModel(Adaptable):
     @classmethod
     def _taken(cls, given: dict[str, Any]) -> dict[str, Any]:
         """Returns the given arguments without those of runs that the constructor lacks."""
-        makers = [vars(one)["__init__"] for one in cls.__mro__ if "__init__" in vars(one)]
-        known = {name for maker in makers for name in inspect.signature(maker).parameters}
+        known = argument_names(cls)
         lacking = [name for name in _OF_RUNS if name in given and name not in known]
         for name in lacking:
             if given[name] is True:
@@ -309,7 +307,7 @@ class EncoderModel(Adaptable):
 
     def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
         check_inputs(inputs)  # before Keras converts it to tensors or raises its own error
-        return super().__call__(inputs, *args, **kwargs)
+        return super().__call__(id_arrays(inputs, self.vocabulary_size), *args, **kwargs)
 
     def _outputs(self, inputs: Any, training: bool | None) -> dict[str, Any]:
         """Computes `call`."""

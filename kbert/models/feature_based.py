@@ -16,7 +16,7 @@ from kbert.checkpoints.arrays.checkpoint import Checkpoint
 from kbert.layers.pooling import POOLINGS, TokenPooling
 from kbert.layers.recurrent.bidirectional import Bidirectional
 from kbert.layers.residual import Dropout
-from kbert.models.encoder import Encoder, HeadForm, check_inputs
+from kbert.models.encoder import Encoder, HeadForm, check_inputs, id_arrays
 from kbert.models.feature_names import FEATURES, READERS
 from kbert.models.weights import misshapen, named_weights
 
@@ -160,7 +160,7 @@ class FeatureBasedEncoder(keras.Model):
 
     def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
         check_inputs(inputs)  # before Keras raises its own error
-        return super().__call__(inputs, *args, **kwargs)
+        return super().__call__(id_arrays(inputs, self.vocabulary_size), *args, **kwargs)
 
     def call(self, inputs: Any, training: bool | None = None) -> dict[str, Any]:
         """Encodes a batch.

@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from kbert.data.batches.dataset import batched_dataset, with_epoch_counter
 from kbert.data.batches.mixtures import Columns
+from kbert.models.encoder import id_arrays
 from kbert.pipelines.frozen_states import frozen_states
 from kbert.pipelines.replication import Replication
 from kbert.pipelines.text_inputs import checked_inputs, listed
@@ -96,6 +97,17 @@ class Batching:
         rows = None if batch_tokens else batch_size or self.training_rows
         return {"batch_size": rows, "batch_tokens": batch_tokens}
 
+    def read(self, x: Any, batch_size: int | None = None) -> Any:
+        """Reads `x` of a method of the model as a list of texts, or arrays of checked token ids.
+
+        Raises:
+            ValueError: `x` is neither, or `batch_size` no size.
+        """
+        x = checked_inputs(x, batch_size)
+        if isinstance(x, dict) and "token_ids" in x and not holds_texts(x):
+            return id_arrays(x, self.model.encoder.vocabulary_size)
+        return x
+
     def encode_class_weight(self, weights: Any) -> Any:
         """Encodes a dict from class, as users write them, to weight by class id; None stays.
 
@@ -124,7 +136,7 @@ class Batching:
         **kwargs: Any,
     ) -> dict[str, Any]:
         """Returns the arguments of Keras' `fit` for those of `TaskModel.fit`."""
-        x = checked_inputs(x, batch_size)
+        x = self.read(x, batch_size)
         if isinstance(validation_data, tuple):
             validation_data = self._held_out(validation_data)
         cut = self.training_cut(batch_size, batch_tokens)
@@ -145,7 +157,7 @@ class Batching:
         self, x: Any, y: Any, batch_size: int | None, sample_weight: Any
     ) -> dict[str, Any]:
         """Returns the arguments of Keras' `evaluate` for those of `TaskModel.evaluate`."""
-        x = checked_inputs(x, batch_size)
+        x = self.read(x, batch_size)
         cut = {"batch_size": batch_size} if batch_size and self.is_cut_by_rows else {}
         dataset = self.text_batches(x, y, **cut)
         if dataset is None:
@@ -171,7 +183,7 @@ class Batching:
 
         What is no text stays as it is.
         """
-        x = checked_inputs(x)
+        x = self.read(x)
         dataset = self.text_batches(x, y, **self.whole)
         if dataset is None:
             return x, y, sample_weight
@@ -210,6 +222,16 @@ def check_vocabulary(tokenizer: Any, encoder: Any) -> None:
         raise ValueError(
             "`tokenizer` must not have more tokens than the encoder has embeddings. Received: "
             f"{len(tokenizer.vocabulary)} tokens, {encoder.vocabulary_size} embeddings"
+        )
+
+
+def check_length(model: Any, least: int = 1) -> None:
+    """Raises a ValueError unless a model's length is a whole number that the encoder can take."""
+    length, positions = model.max_sequence_length, model.encoder.max_sequence_length
+    if not isinstance(length, int | np.integer) or not least <= length <= positions:
+        raise ValueError(
+            f"`max_sequence_length` must be a whole number in [{least}, {positions}], the "
+            f"encoder's positions. Received: max_sequence_length={length!r}"
         )
 
 

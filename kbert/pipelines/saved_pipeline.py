@@ -13,7 +13,7 @@ from kbert.checkpoints.adapter_folder import write_adapters
 from kbert.checkpoints.arrays.checkpoint import Checkpoint
 from kbert.checkpoints.read_checkpoint import read_checkpoint, write_checkpoint
 from kbert.data.tables.table import nearest
-from kbert.models.encoder import OF_READERS, encoder_of
+from kbert.models.encoder import OF_READERS, checked_arguments, encoder_of
 from kbert.pipelines.tokenizers import (
     TOKENIZER_SETTINGS,
     put_tokenizer,
@@ -47,6 +47,7 @@ def load_pipeline(
     if "num_labels" in kwargs:
         message = "`labels` must be given, the names of the classes, in the place of `num_labels`."
         raise ValueError(f"{message} Received: num_labels={kwargs['num_labels']!r}")
+    checked_arguments(cls, kwargs, _ENCODER_ARGUMENTS)
     if checkpoint is None:
         checkpoint = read_checkpoint(name_or_directory)
     if cls.completed is not None:

@@ -13,6 +13,7 @@ from kbert.pipelines.batching import (
     Batching,
     check_count,
     check_given,
+    check_length,
     check_vocabulary,
 )
 from kbert.pipelines.signatures import model_inputs
@@ -20,7 +21,6 @@ from kbert.pipelines.text_inputs import (
     TextInputs,
     as_column,
     check_pair,
-    checked_inputs,
     listed,
     read_text_inputs,
     weight_array,
@@ -41,12 +41,7 @@ class SequenceBatching(Batching):
         """Raises a ValueError if tokenizer or length do not fit the encoder."""
         model = self.model
         check_vocabulary(model.tokenizer, model.encoder)
-        positions = model.encoder.max_sequence_length
-        if not 3 <= model.max_sequence_length <= positions:
-            raise ValueError(
-                f"`max_sequence_length` must be in [3, {positions}], the encoder's positions. "
-                f"Received: max_sequence_length={model.max_sequence_length}"
-            )
+        check_length(model, least=3)
 
     def preprocess(self, text_a: Any, text_b: Any = None) -> PackedText:
         """Tokenizes strings (B,) to ids (B, T), graph code: `[CLS] a [SEP]` or with `b [SEP]`."""
@@ -104,7 +99,7 @@ class SequenceBatching(Batching):
             kwargs["callbacks"] = with_epoch_counter(x, kwargs.get("callbacks"))
             kwargs |= {"y": y, "sample_weight": sample_weight}  # which Keras refuses
             return {**kwargs, "x": self.numbers(x), "shuffle": False}
-        x = checked_inputs(x, batch_size)
+        x = self.read(x, batch_size)
         texts = self.read_inputs(x)
         if texts is None:
             kwargs |= {"shuffle": shuffle, "sample_weight": weight_array(sample_weight)}
@@ -125,7 +120,7 @@ class SequenceBatching(Batching):
     ) -> dict[str, Any]:
         if isinstance(x, tf.data.Dataset):
             return {"x": self.numbers(x), "y": y, "sample_weight": sample_weight}
-        x = checked_inputs(x, batch_size)
+        x = self.read(x, batch_size)
         texts = self.read_inputs(x)
         if texts is None:
             given = {"x": x, "y": self._targets(y), "batch_size": batch_size}
@@ -139,7 +134,7 @@ class SequenceBatching(Batching):
         """
         if isinstance(x, tf.data.Dataset):
             return self.model.predict_numbers(self.numbers(x), **kwargs)
-        x = checked_inputs(x, batch_size)
+        x = self.read(x, batch_size)
         texts = self.read_inputs(x)
         if texts is None:
             return self.model.predict_numbers(x, batch_size=batch_size, **kwargs)
@@ -165,7 +160,7 @@ class SequenceBatching(Batching):
 
     def predict_texts(self, x: Any) -> tuple[Any, list[bool]]:
         """Returns the predictions for texts or pairs, and whether each was truncated."""
-        x = checked_inputs(x)
+        x = self.read(x)
         texts = self.read_inputs(x)
         if texts is None:
             held = f" that begins with {x[0]!r:.80}" if isinstance(x, list) and x else ""
@@ -266,7 +261,7 @@ class SequenceBatching(Batching):
         return self.token_inputs([text_tensor(column) for column in columns])
 
     def one_batch(self, x: Any, y: Any, sample_weight: Any) -> tuple[Any, ...]:
-        x = checked_inputs(x)
+        x = self.read(x)
         texts = self.read_inputs(x)
         if texts is None:
             return x, self._targets(y), weight_array(sample_weight)

@@ -11,6 +11,7 @@ from keras import ops, tree
 from keras.utils import unpack_x_y_sample_weight as unpacked
 
 from kbert.checkpoints.arrays.checkpoint import Checkpoint
+from kbert.models.encoder import checked_arguments
 from kbert.optimization.adamw import AdamW
 from kbert.optimization.losses import whole_batch_loss
 from kbert.optimization.steps import function_of_replicas, outputs_of_step, quiet_end
@@ -43,7 +44,7 @@ class TaskModel(keras.Model):
     arguments: tuple[str, ...] = ()
 
     def __init__(self, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
+        super().__init__(**checked_arguments(type(self), kwargs))
         if self.batching_type is not None:
             self.batching = self.batching_type(self)
             self.replication = self.batching.replication
@@ -297,8 +298,7 @@ class TaskModel(keras.Model):
         """
         if self.batching is not None:
             x, y, sample_weight = unpacked(self.batching.one_batch(x, y, sample_weight))
-            # As arrays, by which Keras looks up weights of classes.
-            y = None if y is None else tree.map_structure(np.asarray, y)
+            y = None if y is None else tree.map_structure(np.asarray, y)  # for Keras' weights
             class_weight = self.batching.encode_class_weight(class_weight)
         return super().train_on_batch(x, y, sample_weight, class_weight, return_dict)
 

@@ -202,9 +202,13 @@ def checked_inputs(x: Any, batch_size: Any = None) -> Any:
         )
     x = listed(x)
     first = x[0] if isinstance(x, list) and x and not is_texts(x) else x
-    if first is None or isinstance(first, int | float | np.number):
+    number = first[0] if isinstance(first, list) and first else first
+    if first is None or isinstance(number, int | float | np.number):
         form = "a list that begins with " if first is not x else ""
-        raise ValueError(f"`x` must be texts, or token ids in arrays. Received: {form}{first!r}")
+        raise ValueError(
+            "`x` must be texts, or a dict with token ids in arrays. "
+            f"Received: {form}{first!r:.80}"
+        )
     return x
 
 

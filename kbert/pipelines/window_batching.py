@@ -13,11 +13,12 @@ from kbert.data.batches.windowed_examples import WindowedExamples, window_exampl
 from kbert.pipelines.batching import (
     EVALUATION_TOKENS,
     Batching,
+    check_length,
     check_targets,
     check_vocabulary,
 )
 from kbert.pipelines.signatures import model_inputs
-from kbert.pipelines.text_inputs import as_column, checked_inputs, listed
+from kbert.pipelines.text_inputs import as_column, listed
 from kbert.text.graph_functions import cached_graph, map_in_chunks
 from kbert.text.sequences.packing import (
     Windows,
@@ -64,12 +65,7 @@ class WindowBatching(Batching):
         """Raises a ValueError if tokenizer or window sizes do not fit the encoder."""
         model = self.model
         check_vocabulary(model.tokenizer, model.encoder)
-        if model.max_sequence_length > model.encoder.max_sequence_length:
-            raise ValueError(
-                "`max_sequence_length` must be at most "
-                f"{model.encoder.max_sequence_length}, the encoder's positions. Received: "
-                f"max_sequence_length={model.max_sequence_length}"
-            )
+        check_length(model)
         check_window_sizes(
             model.max_sequence_length,
             model.stride,
@@ -118,7 +114,7 @@ class WindowBatching(Batching):
 
         For each text there is a dict of what the signature's function returns, as NumPy values.
         """
-        x = checked_inputs(x)
+        x = self.read(x)
         columns = self.model.text_columns(x)
         if columns is None:
             return self.model.predict_numbers(x, **kwargs)

@@ -58,7 +58,8 @@ def test_a_drawn_seed_drops_the_same_units_twice():
     assert fixed.next() is fixed.next()
 
 
-@pytest.mark.parametrize("rate", [-0.1, 1.0])
+@pytest.mark.parametrize("rate", [-0.1, 1.0, "0.1", None])
 def test_rate_out_of_range(rate):
-    with pytest.raises(ValueError, match=rf"`rate` must be in \[0, 1\). Received: rate={rate}"):
+    message = rf"`rate`, the `dropout` .* in \[0, 1\). Received: {rate!r}"
+    with pytest.raises(ValueError, match=message):
         Dropout(rate)

@@ -187,7 +187,7 @@ def test_seed_decides_the_weights():
             {"activation": "swish2"},
             r"`activation` must be one of \[.*'gelu'.*\] or None. Received: activation='swish2'",
         ),
-        ({"dropout": 1.0}, r"`rate` must be in \[0, 1\). Received: rate=1.0"),
+        ({"dropout": 1.0}, r"`rate`, the `dropout` .* in \[0, 1\). Received: 1.0"),
         (
             {"vocabulary_size": 0},
             "`vocabulary_size` and `hidden_dim` must be at least 1. Received: vocabulary_size=0",

@@ -6,7 +6,13 @@ import pytest
 
 from kbert.checkpoints.read_checkpoint import read_checkpoint
 from kbert.models.bert import Bert
-from kbert.models.encoder import Encoder, check_inputs, encoder_of
+from kbert.models.encoder import (
+    Encoder,
+    check_inputs,
+    checked_arguments,
+    encoder_of,
+    id_arrays,
+)
 from tests.small_bert import small_bert
 
 SIZES = {"num_layers": 1, "hidden_dim": 8, "num_heads": 2, "intermediate_dim": 16}
@@ -22,8 +28,8 @@ def test_anything_else_has_not():
 
 def test_names_of_inputs():
     check_inputs({"token_ids": 0})
-    check_inputs({"token_ids": np.zeros((2, 3)), "padding_mask": np.ones((2, 3))})
-    check_inputs({"token_ids": keras.KerasTensor((None, None))})
+    check_inputs({"token_ids": np.zeros((2, 3), "int32"), "padding_mask": np.ones((2, 3))})
+    check_inputs({"token_ids": keras.KerasTensor((None, None), "int32")})
     with pytest.raises(ValueError, match="`inputs` must be a dict of `token_ids`.*here input_ids"):
         check_inputs({"input_ids": 0})
 
@@ -37,6 +43,52 @@ def test_shapes_of_inputs():
         check_inputs({"token_ids": ids, "segment_ids": ids[:, :2]})
     with pytest.raises(ValueError, match=r"`padding_mask` must have .* Received: \(2, 1, 3\)"):
         check_inputs({"token_ids": ids, "padding_mask": ids[:, None]})
+
+
+def test_ids_that_are_no_integers():
+    ids = np.zeros((2, 3), "int64")
+    with pytest.raises(ValueError, match="`token_ids` must be of integers. Received: float32"):
+        check_inputs({"token_ids": keras.KerasTensor((None, None))})
+    with pytest.raises(ValueError, match="`segment_ids` must be of integers. Received: float64"):
+        id_arrays({"token_ids": ids, "segment_ids": np.zeros((2, 3))}, 20)
+    with pytest.raises(ValueError, match="`token_ids` must be of integers. Received: <U1"):
+        id_arrays({"token_ids": [["a"]]}, 20)
+
+
+def test_lists_of_ids_become_arrays():
+    given = {"token_ids": [[1, 2], [19, 0]], "padding_mask": [[True, True], [True, False]]}
+    found = id_arrays(given, 20)
+    assert found["token_ids"].tolist() == given["token_ids"]
+    assert found["padding_mask"].dtype == bool and given["token_ids"] == [[1, 2], [19, 0]]
+    with pytest.raises(ValueError, match=r"`token_ids` must have rows of .* \[\[1, 2\], \[1\]\]"):
+        id_arrays({"token_ids": [[1, 2], [1]]}, 20)
+
+
+@pytest.mark.parametrize("wrong", [-1, 20])
+def test_ids_outside_the_vocabulary(wrong):
+    message = rf"`token_ids` must be in \[0, 20\), the encoder's vocabulary. Received: {wrong}"
+    with pytest.raises(ValueError, match=message):
+        id_arrays({"token_ids": np.array([[3, wrong, 4]])}, 20)
+    with pytest.raises(ValueError, match=message):
+        Bert(20, max_sequence_length=8, **SIZES)({"token_ids": np.array([[3, wrong, 4]])})
+
+
+def test_arguments_that_a_constructor_lacks():
+    class Base:
+        def __init__(self, width, *args, depth=1, **kwargs):
+            """Takes what `Derived` hands on."""
+
+    class Derived(Base):
+        def __init__(self, height, **kwargs):
+            super().__init__(**kwargs)
+
+    given = {"width": 1, "depth": 2, "height": 3, "colour": 4}
+    assert checked_arguments(Derived, given, ["colour"]) is given
+    with pytest.raises(ValueError, match="`dept` must be left out: Derived .* mean `depth`"):
+        checked_arguments(Derived, {"width": 1, "dept": 2})
+    for name in ("self", "args", "kwargs", "zzz"):
+        with pytest.raises(ValueError, match=f"`{name}` must be left out: .* such argument.$"):
+            checked_arguments(Derived, {name: 1})
 
 
 def test_an_encoder_of_any_architecture(tmp_path):

@@ -18,6 +18,7 @@ class Doubled(EncoderModel):
         super().__init__()
         self.other = small_bert(num_layers=2)
         self.embeddings, self.pooler = self.other.embeddings, self.other.pooler
+        self.vocabulary_size = self.other.vocabulary_size
 
     @property
     def layer_blocks(self) -> list[Any]:

@@ -299,6 +299,13 @@ def test_a_number_of_labels_is_none_of_the_arguments():
         Classifier.from_pretrained("a folder that is not read", num_labels=2)
 
 
+def test_a_misspelt_argument_is_found_before_anything_is_read():
+    with pytest.raises(ValueError, match="Classifier has no such .* mean `max_sequence_length`?"):
+        Classifier.from_pretrained("a folder that is not read", ["a", "b"], max_seq_length=64)
+    with pytest.raises(ValueError, match="`encoder_dropouts` .* Did you mean `encoder_dropout`?"):
+        Classifier.from_pretrained("a folder that is not read", encoder_dropouts=0.1)
+
+
 def test_a_head_of_numbers_gets_names(tmp_path):
     tensors = hf_tensors(prefix="bert.", heads=HEAD)
     source = write_hf(

@@ -422,6 +422,20 @@ def test_pairs_for_a_model_of_single_texts_and_the_reverse(model, monkeypatch):
             model.predict(x)
 
 
+@pytest.mark.parametrize("method", ["predict", "evaluate", "fit", "test_on_batch"])
+def test_wrong_token_ids_are_refused_before_a_graph_runs(model, method):
+    size, y = model.encoder.vocabulary_size, {} if method == "predict" else {"y": LABELS[:1]}
+    message = rf"`token_ids` must be in \[0, {size}\), the encoder's vocabulary. Received: {size}"
+    with pytest.raises(ValueError, match=f"^{message}"):
+        getattr(model, method)({"token_ids": np.array([[2, size, 3]])}, **y)
+
+
+def test_token_ids_in_lists(model):
+    ids = [[2, 5, 3], [2, 6, 3]]
+    expected = model.predict({"token_ids": np.array(ids)})
+    np.testing.assert_array_equal(model.predict({"token_ids": ids}), expected)
+
+
 def test_an_unknown_name_in_a_dataset(model):
     strings = tf.data.Dataset.from_tensor_slices((["a", "b"], ["no", "maybe"])).batch(2)
     with pytest.raises(tf.errors.InvalidArgumentError, match=r"`y` must hold labels of .*maybe\]"):

@@ -229,10 +229,16 @@ def test_single_texts_under_a_name():
 
 @pytest.mark.parametrize(
     "x, received",
-    [(None, "None"), (3, "3"), (np.float32(2.5), ".*2.5"), ([3, 4], "a list that begins with 3")],
+    [
+        (None, "None"),
+        (3, "3"),
+        (np.float32(2.5), ".*2.5"),
+        ([3, 4], "a list that begins with 3"),
+        ([[3, 4], [5]], r"a list that begins with \[3, 4\]"),
+    ],
 )
 def test_inputs_that_are_neither_texts_nor_arrays(x, received):
-    message = f"`x` must be texts, or token ids in arrays. Received: {received}"
+    message = f"`x` must be texts, or a dict with token ids in arrays. Received: {received}"
     with pytest.raises(ValueError, match=message):
         checked_inputs(x)
 

@@ -7,6 +7,7 @@ abseil, `strings/escaping.h`: base64 may be broken into lines, and its padding m
 
 import base64
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -53,10 +54,16 @@ def from_json(value: Any, dtype: tf.DType) -> np.ndarray:
 
 def _numbers(value: Any, dtype: tf.DType) -> np.ndarray:
     """Returns numbers of a dtype; NumPy alone would truncate 1.5 to 1 and read "1" as 1."""
-    found = np.asarray(value)
+    try:
+        found = np.asarray(value)
+    except ValueError:  # of NumPy, on its own arrays
+        raise ValueError("lists of different lengths") from None
     kinds = "b" if dtype.is_bool else "iu" if dtype.is_integer else "iuf"
     if found.size and found.dtype.kind not in kinds:
-        raise TypeError(f"elements of type {found.dtype.name}")
+        fitting = {"b": bool, "iu": int, "iuf": int | float}[kinds]
+        others = (leaf for leaf in _leaves(value) if not isinstance(leaf, fitting))
+        wrong = next((f"{_shown(leaf)}, which is no {dtype.name}" for leaf in others), None)
+        raise TypeError(wrong or f"elements of type {found.dtype.name}")
     return np.asarray(value, dtype.as_numpy_dtype)
 
 
@@ -81,7 +88,20 @@ def _bytes(leaf: Any) -> bytes:
         raise ValueError("lists of different lengths")
     if isinstance(leaf, dict) and set(leaf) == {BASE64}:
         return _decoded(leaf[BASE64])
-    raise TypeError(f"{json.dumps(leaf, default=repr)[:80]}, which is no text")
+    raise TypeError(f"{_shown(leaf)}, which is no text")
+
+
+def _leaves(value: Any) -> Iterator[Any]:
+    if not isinstance(value, list):
+        yield value
+        return
+    for one in value:
+        yield from _leaves(one)
+
+
+def _shown(leaf: Any) -> str:
+    """Returns the beginning of a value in JSON, as it came."""
+    return json.dumps(leaf, default=repr)[:80]
 
 
 def _decoded(code: Any) -> bytes:

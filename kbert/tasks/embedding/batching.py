@@ -15,7 +15,7 @@ from kbert.data.batches.packed_examples import plain, text_tensor
 from kbert.pipelines.batching import check_count
 from kbert.pipelines.sequence_batching import SequenceBatching
 from kbert.pipelines.signatures import model_inputs
-from kbert.pipelines.text_inputs import checked_inputs, finite_numbers, weight_array
+from kbert.pipelines.text_inputs import finite_numbers, weight_array
 from kbert.tasks.embedding.inputs import (
     FORMS,
     PackedTuples,
@@ -57,7 +57,7 @@ class EmbeddingBatching(SequenceBatching):
         Raises:
             ValueError: it holds something else.
         """
-        x = checked_inputs(x)
+        x = self.read(x)
         texts = self.read_inputs(x)
         if texts is None:
             held = f" that begins with {x[0]!r:.80}" if isinstance(x, list) and x else ""
@@ -77,7 +77,7 @@ class EmbeddingBatching(SequenceBatching):
         """Returns the vectors of texts (n, D), or of examples of K texts (n, K, D), in order."""
         if isinstance(x, tf.data.Dataset):
             return self.model.predict_numbers(self.numbers(x), **kwargs)
-        x = checked_inputs(x, batch_size)
+        x = self.read(x, batch_size)
         texts = self.read_inputs(x)
         if texts is None:
             return self.model.predict_numbers(x, batch_size=batch_size, **kwargs)

@@ -12,7 +12,6 @@ from kbert.data.batches.packed_examples import pack_examples, token_rows
 from kbert.data.translation.parallel_pipeline import PackedPairs, parallel_dataset
 from kbert.pipelines.batching import Batching, check_targets
 from kbert.pipelines.text_inputs import (
-    checked_inputs,
     checked_texts,
     listed,
     read_columns,
@@ -92,7 +91,7 @@ class PairBatching(Batching):
         Raises:
             ValueError: `x` is a single text.
         """
-        x = checked_inputs(x)
+        x = self.read(x)
         texts = read_single_texts(x, "source", "text")
         if texts is None:
             return self.model.predict_numbers(x, **kwargs)

@@ -69,6 +69,24 @@ def test_what_fits_no_tensor_is_refused(value: object, dtype: tf.DType):
         from_json(value, dtype)
 
 
+@pytest.mark.parametrize(
+    "value, dtype, words",
+    [
+        ([None], tf.string, "null, which is no text"),
+        ([["a"], [True]], tf.string, "true, which is no text"),
+        ([[1, "2"]], tf.int32, '"2", which is no int32'),
+        ([[1, 2.5]], tf.int32, "2.5, which is no int32"),
+        ([0.5, None], tf.float32, "null, which is no float32"),
+        ([1], tf.bool, "1, which is no bool"),
+        ([[1, 2], [3]], tf.int32, "lists of different lengths"),
+        ([2**70], tf.int32, "elements of type object"),
+    ],
+)
+def test_the_first_value_that_does_not_fit_is_shown(value: object, dtype: tf.DType, words: str):
+    with pytest.raises(ValueError, match=f"Received: {words}$"):
+        from_json(value, dtype)
+
+
 def test_base64_as_other_programs_write_it():
     """In lines, or without padding: TF Serving takes both."""
     photograph = bytes(range(256))

@@ -278,5 +278,5 @@ def test_wrong_arguments():
     message = r"`head` must be one of \['pooler', 'two_layer'\]. Received: head='three_layer'"
     with pytest.raises(ValueError, match=message):
         SequenceClassification(small_bert(), 2, head="three_layer")
-    with pytest.raises(ValueError, match=r"`rate` must be in \[0, 1\). Received: rate=1.5"):
+    with pytest.raises(ValueError, match=r"`rate`, the `dropout` .* in \[0, 1\). Received: 1.5"):
         SequenceClassification(small_bert(), 2, dropout=1.5)

@@ -122,10 +122,13 @@ def test_low_precision_answers_in_float32():
         ({"labels": "ab"}, r"`labels` must be the names of the classes, .* Received: labels='ab'"),
         (
             {"max_sequence_length": 33},
-            r"`max_sequence_length` must be in \[3, 32\], the encoder's positions. Received: "
-            "max_sequence_length=33",
+            r"`max_sequence_length` must be a whole number in \[3, 32\], the encoder's positions. "
+            "Received: max_sequence_length=33",
         ),
-        ({"max_sequence_length": 2}, r"`max_sequence_length` must be in \[3, 32\]"),
+        ({"max_sequence_length": "16"}, r"a whole number in \[3, 32\], .* Received: .*='16'"),
+        ({"max_sequence_length": 16.0}, "a whole number in .* Received: .*=16.0"),
+        ({"max_seq_length": 16}, "`max_seq_length` must be left out: .* `max_sequence_length`?"),
+        ({"max_sequence_length": 2}, r"`max_sequence_length` must be a whole number in \[3, 32\]"),
         ({"head": "x"}, r"`head` must be one of \['pooler', 'two_layer'\]. Received: head='x'"),
     ],
 )

@@ -142,5 +142,5 @@ def test_errors(model):
         model.encode((["a"], ["b"]))
     with pytest.raises(ValueError, match='`format` must be "kbert" or "sentence-transformers"'):
         model.save_pretrained("nowhere", format="huggingface")
-    with pytest.raises(ValueError, match=r"`max_sequence_length` must be in \[3, 32\]"):
+    with pytest.raises(ValueError, match=r"`max_sequence_length` must be a whole .* in \[3, 32\]"):
         small_embedder(max_sequence_length=33)

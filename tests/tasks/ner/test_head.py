@@ -126,5 +126,5 @@ def test_clone():
 def test_wrong_arguments():
     with pytest.raises(ValueError, match="`num_labels` must be at least 1. Received: num_labels=0"):
         TokenClassification(small_bert(), 0)
-    with pytest.raises(ValueError, match=r"`rate` must be in \[0, 1\). Received: rate=1.5"):
+    with pytest.raises(ValueError, match=r"`rate`, the `dropout` .* in \[0, 1\). Received: 1.5"):
         TokenClassification(small_bert(), 2, dropout=1.5)

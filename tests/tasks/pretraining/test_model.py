@@ -389,7 +389,7 @@ def test_mixed_precision_and_double():
         ({"nbest": 0}, r"`nbest` must be in \[1, 66\], the vocabulary. Received: nbest=0"),
         ({"nbest": 67}, "Received: nbest=67"),
         ({"stride": 30}, "`max_sequence_length` must be at least 33"),
-        ({"max_sequence_length": 64}, "must be at most 32, the encoder's positions"),
+        ({"max_sequence_length": 64}, r"must be a whole number in \[1, 32\], the encoder's"),
         ({"objective": "lm"}, "`encoder.causal` must be True"),
     ],
 )

@@ -339,7 +339,7 @@ def test_a_new_head_on_an_encoder(tmp_path):
         ),
         (
             {"max_sequence_length": 33},
-            "`max_sequence_length` must be at most 32, the encoder's positions. Received: "
+            r"`max_sequence_length` must be a whole .* 32\], the encoder's positions. Received: "
             "max_sequence_length=33",
         ),
         ({"max_question_length": 0}, "`max_question_length` must be at least 1."),

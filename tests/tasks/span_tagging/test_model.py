@@ -295,7 +295,7 @@ def test_a_new_head_on_an_encoder(tmp_path):
 
 
 def test_wrong_sizes():
-    with pytest.raises(ValueError, match="`max_sequence_length` must be at most 32, the encoder"):
+    with pytest.raises(ValueError, match="`max_sequence_length` must be .* 32., the encoder"):
         small(max_sequence_length=33)
     with pytest.raises(ValueError, match="`max_question_length` must be at least 1."):
         small(max_question_length=0)

@@ -73,7 +73,7 @@ def test_an_encoder_gets_the_heads_that_it_lacks(tiny_corpus, encoder, tmp_path,
 
 def test_what_does_not_fit(tiny_corpus, encoder, tmp_path):
     config = going_on(tiny_corpus, tmp_path, encoder, max_sequence_length=25)
-    with pytest.raises(ValueError, match="`max_sequence_length` must be at most 24, the encoder's"):
+    with pytest.raises(ValueError, match="`max_sequence_length` must be .* 24., the encoder"):
         build_pretrained(config, None)
     with pytest.raises(ValueError, match="without .MASK."):
         vocabulary = Vocabulary(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "a"])

@@ -91,7 +91,7 @@ def test_a_vocabulary_or_length_that_does_not_fit_is_refused(tiny, tmp_path):
     larger.write_text("".join(f"{token}\n" for token in [*TOKENS, "extra"]), encoding="utf-8")
     with pytest.raises(ValueError, match="`tokenizer` must not have more tokens than"):
         build(tiny.config(tmp_path / "o", vocabulary=str(larger)))
-    with pytest.raises(ValueError, match=r"`max_sequence_length` must be in \[3, 24\]"):
+    with pytest.raises(ValueError, match=r"`max_sequence_length` must be a whole .* in \[3, 24\]"):
         build(tiny.config(tmp_path / "o", max_sequence_length=25))
     with pytest.raises(FileNotFoundError, match="Received: 'all-MiniLM-L6-v9'. Did you mean"):
         build(tiny.config(tmp_path / "o", encoder="all-MiniLM-L6-v9"))
