@@ -93,7 +93,7 @@ def main() -> None:
     """Runs all contenders."""
     arguments_parser = parser("inference", __doc__)
     arguments_parser.add_argument("directory", type=Path, help="folder with SST-2/")
-    arguments_parser.add_argument("--classifier", type=Path, help="a classifier saved by kbert")
+    arguments_parser.add_argument("--classifier", type=Path, help="one of kbert, without adapters")
     arguments_parser.add_argument("--repeats", type=int, default=1, help="passes a turn")
     arguments_parser.add_argument("--sentences", type=int, help="only the first so many")
     arguments: argparse.Namespace = arguments_parser.parse_args()

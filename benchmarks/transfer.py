@@ -16,7 +16,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from side_by_side.results import keep_row
+from side_by_side.results import keep_row, seeds
 from side_by_side.transfer_data import written
 from side_by_side.transfer_rows import ROWS, STAGES, Row
 
@@ -73,10 +73,10 @@ def main() -> None:
     parser.add_argument("runs", type=Path, help="folder of the runs")
     parser.add_argument("--rows", nargs="+", choices=list(ROWS), default=list(ROWS))
     parser.add_argument("--tasks", nargs="+", default=["rte", "sick", "cola"])
-    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--seeds", type=seeds, default=seeds("5"), help="such as 5, or 4-5")
     parser.add_argument("--output", type=Path, default=RESULTS)
     arguments = parser.parse_args()
-    for seed, name in product(range(1, arguments.seeds + 1), arguments.rows):
+    for seed, name in product(arguments.seeds, arguments.rows):
         row = ROWS[name]
         for stage in row.needs:
             one = STAGES[stage]

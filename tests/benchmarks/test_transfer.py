@@ -60,3 +60,23 @@ def test_the_table_has_means_and_deviations(program: Load):
         "trained weights": "250,000",
         "MB of a task": "1.0",
     }
+
+
+def test_what_was_forgotten_is_in_a_table(program: Load):
+    summary = program("transfer_summary")
+    rows = [
+        {"way": "one by one", "seed": 1, "first_before": 0.9, "first_after": 0.5, "second": 0.3},
+        {"way": "at once", "seed": 1, "first_after": 0.8, "second": 0.2},
+        {"way": "one by one", "seed": 2, "first_before": 0.8, "first_after": 0.7, "second": 0.3},
+        {"way": "one by one", "seed": 3, "first_before": 0.7, "first_after": 0.6, "second": 0.3},
+    ]
+    alone, together = summary.forgetting(rows)
+    assert alone == {
+        "": "one by one",
+        "SICK before": "0.800 ± 0.100",
+        "SICK after": "0.600 ± 0.100",
+        "CoLA": "0.300 ± 0.000",
+    }
+    assert together == {
+        "": "at once", "SICK before": "", "SICK after": "0.800 (1 seed)", "CoLA": "0.200 (1 seed)"
+    }
