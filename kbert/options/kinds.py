@@ -151,16 +151,30 @@ def flag() -> Kind:
     return Kind("true or false", lambda v: isinstance(v, bool), bool)
 
 
+def _read_as(number: type[int] | type[float]) -> Callable[[str], Any]:
+    """Returns the reader of a number, which leaves what is none for `Kind.check`."""
+
+    def read(value: str) -> Any:
+        try:
+            return number(value)
+        except ValueError:
+            return value
+
+    return read
+
+
 def whole(minimum: int, optional: bool = False) -> Kind:
     """Returns the kind of an integer."""
     # bool is a subclass of int in Python, but not a number.
     expected = f"a whole number, at least {minimum}"
-    return Kind(expected, lambda v: type(v) is int and v >= minimum, int, optional)
+    return Kind(
+        expected, lambda v: type(v) is int and v >= minimum, int, optional, _read_as(int)
+    )
 
 
 def number(expected: str, accepts: Callable[[float], bool], optional: bool = False) -> Kind:
     """Returns the kind of a finite number within bounds, given in words and as a function."""
-    return Kind(expected, lambda v: is_number(v) and accepts(v), float, optional)
+    return Kind(expected, lambda v: is_number(v) and accepts(v), float, optional, _read_as(float))
 
 
 def rate(optional: bool = False) -> Kind:

@@ -135,8 +135,11 @@ def with_run_options(
 
 def _parameter(field: "dataclasses.Field[Any]") -> inspect.Parameter:
     kind, name = kind_of(field), field.name.replace("_", "-")
+    is_flag, is_number = kind.python_type is bool, kind.python_type in (int, float)
     option = Option(
-        f"--{name}/--no-{name}" if kind.python_type is bool else f"--{name}",
+        f"--{name}/--no-{name}" if is_flag else f"--{name}",
+        # Its text, so that one that is no number is told in the words of the configuration.
+        metavar=f"<{kind.python_type.__name__}>" if is_number else None,
         help=field.metadata["help"],
         rich_help_panel=field.metadata["panel"],
         show_default=shown_default(field) or False,
@@ -145,7 +148,7 @@ def _parameter(field: "dataclasses.Field[Any]") -> inspect.Parameter:
         field.name,
         inspect.Parameter.KEYWORD_ONLY,
         default=None,
-        annotation=Annotated[Optional[kind.python_type], option],
+        annotation=Annotated[Optional[bool if is_flag else str], option],
     )
 
 
@@ -174,7 +177,7 @@ def given_values(given: dict[str, Any], configuration: type[Configuration]) -> d
         value = given.get(field.name)
         if value is not None:
             kind = kind_of(field)
-            values[field.name] = kind.from_text(value) if kind.python_type is str else value
+            values[field.name] = value if kind.python_type is bool else kind.from_text(value)
     return values
 
 

@@ -62,12 +62,14 @@ def test_options_that_are_not_given_leave_the_defaults():
 
 def test_texts_become_values():
     given = {"text_a": "3", "label": "tag", "labels": "b,a", "class_weights": "{a: 1, b: 5e-1}"}
-    assert given_values({**given, "epochs": 4, "grid": False}, RunConfig) == {
+    given |= {"epochs": "4", "learning_rate": "3e-5"}
+    assert given_values({**given, "grid": False}, RunConfig) == {
         "text_a": 3,
         "label": "tag",
         "labels": ["b", "a"],
         "class_weights": {"a": 1, "b": 0.5},
         "epochs": 4,
+        "learning_rate": 3e-5,
         "grid": False,
     }
     with pytest.raises(ValueError, match="`class_weights` must be YAML"):
@@ -76,6 +78,29 @@ def test_texts_become_values():
     assert given_values(files, PretrainingConfig)["text"] == ["a.txt", "b/*.gz"]
     columns = {"source_column": "0", "target_column": "de"}
     assert given_values(columns, TranslationConfig) == {"source_column": 0, "target_column": "de"}
+
+
+@pytest.mark.parametrize(
+    "name, text, told",
+    [
+        ("epochs", "three", "`epochs` must be a whole number, at least 1. Received: .*'three'"),
+        ("epochs", "2.5", "`epochs` must be a whole number, at least 1. Received: .*'2.5'"),
+        ("learning_rate", "fast", "`learning_rate` must be a number above 0, .*='fast'"),
+        ("learning_rate", "nan", "`learning_rate` must be a number above 0, .*=nan"),
+    ],
+)
+def test_a_text_that_is_no_number_is_shown(name, text, told):
+    needed = {"train": "a", "encoder": "e", "output": "o"}
+    with pytest.raises(ValueError, match=told):
+        checked_config(RunConfig, None, given_values({**needed, name: text}, RunConfig))
+
+
+def test_the_help_says_which_options_are_numbers():
+    parameters = inspect.signature(train).parameters
+    names = ("epochs", "dropout", "encoder", "grid")
+    options = {name: parameters[name].annotation.__metadata__[0] for name in names}
+    assert options["epochs"].metavar == "<int>" and options["dropout"].metavar == "<float>"
+    assert options["encoder"].metavar is None and options["grid"].metavar is None
 
 
 def test_all_options_that_must_be_given_are_named_at_once(tmp_path):
