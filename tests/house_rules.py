@@ -85,7 +85,7 @@ PLAIN = (
     "kbert/training/*",
 )
 # What every room may import from the package itself: names, numbers, and custom gradients.
-GROUND = ("__version__", "architectures", "extras", "gradients", "keras_names")
+GROUND = ("__version__", "architectures", "extras", "gradients", "hints", "keras_names")
 # What works where TensorFlow is not installed: rooms, and files of others.
 KERAS_ONLY = ("storage", "layers", "decoding", "optimization", "checkpoints", "models")
 # Objects of tasks, which name their parts.

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from kbert.data.tables.table import nearest
 from kbert.extras import install_extra
+from kbert.hints import nearest
 
 # TFDS has neither size nor sha256 of this file, so it would not look for it in a folder.
 _FILES_WITHOUT_CHECKSUM = {"conll2003": {"conll2003.zip": "https://data.deepai.org/conll2003.zip"}}

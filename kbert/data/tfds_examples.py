@@ -13,9 +13,9 @@ from typing import Any
 from kbert.data.classification.text_pairs import TextExamples
 from kbert.data.entities.tagged_sentences import TaggedSentences
 from kbert.data.questions.question_examples import Answer, QuestionExamples, answers_of
-from kbert.data.tables.table import nearest
 from kbert.data.tfds_dataset import TfdsDataset
 from kbert.data.translation.parallel_text import ParallelText
+from kbert.hints import nearest
 
 # TFDS has other names for the text features of these tasks than their files have.
 _GLUE_TEXTS: dict[str, tuple[str, str | None]] = {

@@ -5,7 +5,7 @@ Understanding" (2018), table 1: Matthews correlation for CoLA and the diagnostic
 F1 for MRPC and QQP, Pearson and Spearman correlation for STS-B, accuracy for the others.
 """
 
-import difflib
+from kbert.hints import nearest
 
 # The first metric of a task is the one that its runs are compared by.
 GLUE_METRICS: dict[str, tuple[str, ...]] = {
@@ -31,9 +31,8 @@ def glue_task_name(task: str) -> str:
     key = task.lower().replace("-", "").replace("_", "").removeprefix("glue/")
     key = _ALIASES.get(key, key)
     if key not in GLUE_METRICS:
-        near = difflib.get_close_matches(key, GLUE_METRICS, n=1)
-        hint = f". Did you mean `{near[0]}`?" if near else ""
         raise ValueError(
-            f"The task of GLUE must be one of {', '.join(GLUE_METRICS)}. Received: {task!r}{hint}"
+            f"The task of GLUE must be one of {', '.join(GLUE_METRICS)}. Received: {task!r}."
+            f"{nearest(key, GLUE_METRICS)}"
         )
     return key

@@ -3,7 +3,6 @@
 Shapes: B rows, T tokens, N heads, D width.
 """
 
-import difflib
 import inspect
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ import numpy as np
 
 from kbert.architectures import encoder_class, loaded
 from kbert.checkpoints.arrays.checkpoint import Checkpoint
+from kbert.hints import nearest
 
 # Arguments of `FeatureBasedEncoder` that stand beside those of the frozen encoder.
 OF_READERS = ("features", "reader", "reader_dim", "num_reader_layers")
@@ -120,10 +120,9 @@ def checked_arguments(
     known = {*argument_names(cls), *others} - {"self", "args", "kwargs"}
     for name in given:
         if name not in known:
-            near = difflib.get_close_matches(name, known, n=1)
-            hint = f" Did you mean `{near[0]}`?" if near else ""
             raise ValueError(
-                f"`{name}` must be left out: {cls.__name__} has no such argument.{hint}"
+                f"`{name}` must be left out: {cls.__name__} has no such argument."
+                f"{nearest(name, known)}"
             )
     return given
 

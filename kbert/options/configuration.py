@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
-from kbert.data.tables.table import nearest
+from kbert.hints import nearest
 from kbert.options.kinds import choice, flag, kind_of, number, option, read_config_file, text, whole
 
 ONE, MIRRORED, MULTI_WORKER, TPU = "one", "mirrored", "multi-worker", "tpu"

@@ -14,7 +14,7 @@ from typing import Any
 
 import yaml
 
-from kbert.data.tables.table import nearest
+from kbert.hints import nearest
 
 _FLOAT = re.compile(
     r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)"

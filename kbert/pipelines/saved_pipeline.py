@@ -12,7 +12,7 @@ from kbert.architectures import encoder_class
 from kbert.checkpoints.adapter_folder import write_adapters
 from kbert.checkpoints.arrays.checkpoint import Checkpoint
 from kbert.checkpoints.read_checkpoint import read_checkpoint, write_checkpoint
-from kbert.data.tables.table import nearest
+from kbert.hints import nearest
 from kbert.models.encoder import OF_READERS, checked_arguments, encoder_of
 from kbert.pipelines.tokenizers import (
     TOKENIZER_SETTINGS,

@@ -59,7 +59,7 @@ def test_errors_of_the_configuration(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="`format_version` must be 1.*format_version=2"):
         read_native(folder)
     path.write_text(json.dumps(good | {"config": good["config"] | {"hiden_dim": 4}}))
-    with pytest.raises(ValueError, match="Received: 'hiden_dim'. Did you mean 'hidden_dim'?"):
+    with pytest.raises(ValueError, match="Received: 'hiden_dim'. Did you mean `hidden_dim`?"):
         read_native(folder)
     del good["lowercase"]
     path.write_text(json.dumps(good))

@@ -27,7 +27,7 @@ def test_spellings(given, expected):
 
 
 def test_an_unknown_task_lists_the_tasks():
-    message = r"The task of GLUE must be one of cola, sst2, .*, ax\. Received: 'imdb'$"
+    message = r"The task of GLUE must be one of cola, sst2, .*, ax\. Received: 'imdb'\.$"
     with pytest.raises(ValueError, match=message):
         glue_task_name("imdb")
 

@@ -3,7 +3,6 @@
 The settings are an encoder's hyperparameters under kbert's names (`CONFIG_KEYS`).
 """
 
-import difflib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -17,6 +16,7 @@ from kbert.checkpoints.arrays.weight_table import (
     check_arrays,
     weight_table,
 )
+from kbert.hints import nearest
 
 # Valid values, in words and as a function. A bool is an int in Python, but no number here.
 _Values = tuple[str, Callable[[Any], bool]]
@@ -62,11 +62,9 @@ def check_config(
     known = {key: values for key, values in every.items() if key not in lacking}
     for key in config:
         if key not in known:
-            near = difflib.get_close_matches(key, known, n=1)
-            hint = f" Did you mean {near[0]!r}?" if near else ""
             raise ValueError(
                 f"{source}: the configuration must have only the keys {', '.join(keys)}."
-                f" Received: {key!r}.{hint}"
+                f" Received: {key!r}.{nearest(key, known)}"
             )
     missing = [key for key in keys if key not in config]
     if missing:

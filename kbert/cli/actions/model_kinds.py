@@ -15,7 +15,7 @@ from kbert.checkpoints.read_checkpoint import (
     is_translation,
     read_checkpoint,
 )
-from kbert.data.tables.table import nearest
+from kbert.hints import nearest
 from kbert.serving.batch_prediction.file_prediction import check_columns
 from kbert.serving.format.version_folders import exports_in, find_export, read_metadata
 from kbert.tasks.registry import FINETUNED, task_named, task_of_checkpoint

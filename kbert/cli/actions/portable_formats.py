@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from kbert.data.tables.table import nearest
+from kbert.hints import nearest
 
 SAVED_MODEL, ONNX, LITERT = "savedmodel", "onnx", "litert"
 FORMATS = (SAVED_MODEL, ONNX, LITERT)

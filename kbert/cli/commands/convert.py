@@ -7,7 +7,7 @@ from typing import Annotated
 from typer import Argument, Option
 
 from kbert.cli.commands.verb import reported, write_result
-from kbert.data.tables.table import nearest
+from kbert.hints import nearest
 
 _REPOSITORY = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 FORMATS = ("huggingface", "kbert", "tf1", "ctranslate2", "sentence-transformers")

@@ -9,7 +9,7 @@ from typer import Argument, Exit, Option
 
 from kbert.cli.actions.portable_formats import SAVED_MODEL, check_portable
 from kbert.cli.commands.verb import FAILURE, reported, write_report, write_result
-from kbert.data.tables.table import nearest
+from kbert.hints import nearest
 from kbert.serving.format.version_folders import PRECISIONS
 from kbert.training.runs.run_directory import tell_stage
 

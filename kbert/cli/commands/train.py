@@ -9,7 +9,7 @@ from typer import Argument
 from typer.core import TyperCommand
 
 from kbert.cli.commands import verb
-from kbert.data.tables.table import nearest
+from kbert.hints import nearest
 from kbert.options.kinds import read_config_file
 from kbert.training.config.any_config import StoredConfig
 from kbert.training.config.captioning_config import TASK as CAPTIONING

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from kbert.data.classification.text_pairs import TextExamples, read_text_examples
-from kbert.data.tables.table import nearest
+from kbert.hints import nearest
 from kbert.metrics.glue_names import GLUE_METRICS, glue_task_name
 from kbert.storage.files import write_atomically
 

@@ -8,7 +8,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from kbert.data.tables.table import Table, nearest
+from kbert.data.tables.table import Table
+from kbert.hints import nearest
 
 _SUM_TOLERANCE = 1e-3
 # Class names, scores, {class name: probability}, probabilities, or several names each.

@@ -1,6 +1,5 @@
 """Tables of text on disk: TSV, CSV, JSON Lines and JSON, plain or gzipped, with line numbers."""
 
-import difflib
 import os
 import warnings
 import zlib
@@ -20,17 +19,11 @@ from kbert.data.tables.rows import (
     looks_quoted,
     text_rows,
 )
+from kbert.hints import nearest
 
 FORMATS = ("tsv", "csv", "jsonl", "json")
 # Smaller files are read whole to see their first rows; of a longer first line nothing is known.
 _FIRST_BYTES = 1 << 17
-
-
-def nearest(name: str, known: Iterable[str]) -> str:
-    """Returns " Did you mean `x`?" for the name in `known` closest to `name`, or ""."""
-    by_lower = {candidate.lower(): candidate for candidate in known}
-    close = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=0.6)
-    return f" Did you mean `{by_lower[close[0]]}`?" if close else ""
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from kbert.data.tables.columns import cut, without_surrogates
-from kbert.data.tables.table import nearest
+from kbert.hints import nearest
 from kbert.serving.batch_prediction.answer_files import answer_file, check_output
 from kbert.serving.batch_prediction.row_files import (
     BLOCK_ROWS,

@@ -4,7 +4,7 @@ import os
 from typing import Any
 
 from kbert.checkpoints.pretrained import PretrainedEncoder, find_name
-from kbert.data.tables.table import nearest
+from kbert.hints import nearest
 from kbert.serving.loading.exported import Exported, ExportedTask, load
 from kbert.tasks.registry import FINETUNED, OTHERS, task_named, task_of
 

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import keras
 import tensorflow as tf
 
-from kbert.data.tables.table import nearest
+from kbert.hints import nearest
 from kbert.optimization.steps import WholeBatches
 from kbert.options import configuration as options
 from kbert.pipelines.replication import on_tensorflow

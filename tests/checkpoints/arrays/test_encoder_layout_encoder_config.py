@@ -21,7 +21,7 @@ def test_a_good_configuration() -> None:
         ({"attention_dropout": "0"}, "attention_dropout='0'"),
         ({"layer_norm_epsilon": 0}, "`layer_norm_epsilon` must be a positive number"),
         ({"causal": 1}, "x: `causal` must be true or false. Received: causal=1"),
-        ({"casual": True}, "Received: 'casual'. Did you mean 'causal'"),
+        ({"casual": True}, "Received: 'casual'. Did you mean `causal`"),
         ({"activation": None}, "`activation` must be a name. Received: activation=None"),
         ({"num_heads": 3}, "`hidden_dim` must be a multiple of `num_heads`.*4, num_heads=3"),
     ],

@@ -4,7 +4,7 @@ import gzip
 
 import pytest
 
-from kbert.data.tables.table import nearest, read_table
+from kbert.data.tables.table import read_table
 
 
 def write(path, content):
@@ -156,8 +156,3 @@ def test_a_json_value_that_is_no_string(tmp_path):
     path = write(tmp_path / "d.jsonl", '{"text": "a"}\n{"other": 1}\n')
     with pytest.raises(ValueError, match=r"line 2, column `text`.*Received: nothing"):
         read_table(path).texts("text")
-
-
-def test_nearest():
-    assert nearest("Lable", ["text", "label"]) == " Did you mean `label`?"
-    assert nearest("zzz", ["text", "label"]) == ""
