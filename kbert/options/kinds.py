@@ -102,7 +102,8 @@ class Kind:
     Attributes:
         expected: Description of valid values, for the error message.
         accepts: Returns whether a value other than None is of this kind.
-        python_type: Type of the command-line option: `str`, `int`, `float` or `bool`.
+        python_type: What the help says of the command-line option: `str`, `int`, `float` or `bool`,
+            of which the last is a flag.
         optional: Whether None is valid too.
         from_text: Turns a `str` of the command line into a value.
         names: The values where they are names; the error message suggests the nearest one.
