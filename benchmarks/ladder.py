@@ -3,8 +3,9 @@
     python benchmarks/ladder.py MULTI30K_DIRECTORY RUNS --rung bahdanau --direction de-en --seed 1
 
 All rungs have the same BPE pieces of text tokenised by Moses and lower-cased, the same batches by
-tokens, about ten million weights, and learn for as many epochs. The state is saved every five
-minutes; the same command goes on with it. Scores are those of beam 5 and of greedy search.
+tokens, and about ten million weights. Those without a number learn for 12 epochs; one with "+"
+begins with the model of the rung before the sign, which must be trained. The state is saved every
+five minutes; the same command goes on with it. Scores are those of beam 5 and of greedy search.
 """
 
 import argparse
@@ -59,19 +60,22 @@ def main() -> None:
     parser.add_argument("--rung", choices=list(RUNGS), required=True)
     parser.add_argument("--direction", choices=("de-en", "en-de"), default="de-en")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--epochs", type=int, default=12)
+    parser.add_argument("--epochs", type=int, help="by default those of the rung")
     parser.add_argument("--tokens", type=int, default=2048, help="cells of a side of a batch")
     parser.add_argument("--dropout", type=float, help="by default that of the rung")
     parser.add_argument("--dtype", default="mixed_bfloat16")
     parser.add_argument("--output", type=Path, default=RESULTS)
     arguments = parser.parse_args()
+    rung, place = RUNGS[arguments.rung], (arguments.direction, arguments.seed)
+    arguments.epochs = arguments.epochs or rung.epochs
     if arguments.dropout is None:
-        arguments.dropout = RUNGS[arguments.rung][3]
+        arguments.dropout = rung.dropout
     seeded(arguments.seed)
     train = read_split(arguments.data, "train", "en-de")
     pieces = train_pieces(train, arguments.runs / "multi30k_bpe.model")
-    model = made(arguments.rung, pieces, arguments.dropout, arguments.dtype)
-    run = run_folder(arguments.runs, arguments.rung, arguments.direction, arguments.seed)
+    start = run_folder(arguments.runs, rung.start, *place) / "model" if rung.start else None
+    model = made(arguments.rung, pieces, arguments.dropout, arguments.dtype, start)
+    run = run_folder(arguments.runs, arguments.rung, *place)
     sides = (read_split(arguments.data, part, arguments.direction) for part in ("train", "val"))
     pairs, held_out = (model.pack(side.sources, side.targets) for side in sides)
     how = recipe(arguments.rung, arguments.epochs, arguments.tokens, arguments.seed)

@@ -34,7 +34,7 @@ DIRECTION = "de-en"
 def training_speed(rung: str, data: Path, runs: Path, steps: int) -> float:
     """Target pieces a second, real ones, after the graph was made."""
     pieces = train_pieces(read_split(data, "train", "en-de"), runs / "multi30k_bpe.model")
-    model = made(rung, pieces, RUNGS[rung][3], "float32")
+    model = made(rung, pieces, RUNGS[rung].dropout, "float32")
     model.compile()
     train = read_split(data, "train", DIRECTION)
     packed = model.pack(train.sources[:4000], train.targets[:4000])

@@ -37,6 +37,7 @@ def summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
     shown = {"rung": rows[0]["rung"], "direction": rows[0]["direction"], "seeds": len(rows)}
     return {
         **shown,
+        "epochs": rows[0]["epochs"],
         "dropout": rows[0]["dropout"],
         "million weights": round(rows[0]["weights"] / 1e6, 2),
         "bleu, beam 5": bleu,
@@ -52,7 +53,7 @@ def summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
 
 def grouped(rows: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
     """The rows of each rung, with its own dropout, and direction, in the order of the rungs."""
-    rows = [row for row in rows if row["dropout"] == RUNGS[row["rung"]][3]]
+    rows = [row for row in rows if row["dropout"] == RUNGS[row["rung"]].dropout]
     directions = sorted({row["direction"] for row in rows})
     groups = [
         [row for row in rows if (row["direction"], row["rung"]) == (direction, rung)]
@@ -91,8 +92,7 @@ def main() -> None:
     arguments = parser.parse_args()
     groups = grouped(json.loads(arguments.results.read_text()))
     rows = [summary(group) for group in groups]
-    facts = {key: groups[0][0][key] for key in ("epochs", "tokens")}
-    result = {"machine": machine(), "settings": facts, "rows": rows}
+    result = {"machine": machine(), "settings": {"tokens": groups[0][0]["tokens"]}, "rows": rows}
     write_atomically(SUMMARY, json.dumps(result, indent=1) + "\n")
     write_figure(picture(groups), arguments.figure)
     print(table(rows))

@@ -1,7 +1,7 @@
 """From one vector to attention: translation models of about ten million weights each."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from side_by_side.multi30k_data import Split
 from side_by_side.multi30k_models import ENCODER
@@ -29,33 +29,62 @@ SIZES: dict[str, dict[str, Any]] = {
     "transformer": _TRANSFORMER,
     BERT_FUSED: _TRANSFORMER,
 }
-# Architecture, arguments beside its size, the peak of the rate, and dropout.
-RUNGS: dict[str, tuple[str, dict[str, Any], float, float]] = {
-    "no attention": ("rnn", {}, 1e-3, 0.3),
-    "reversed source": ("rnn", {"reversed_source": True}, 1e-3, 0.3),
-    "bahdanau": ("bahdanau", {}, 1e-3, 0.3),
-    "convs2s": ("convs2s", {}, 3e-3, 0.15),
-    "transformer": ("transformer", {}, 7e-4, 0.1),
-    "bert-fused": (BERT_FUSED, {}, 7e-4, 0.1),
+
+
+class Rung(NamedTuple):
+    """An architecture of `SIZES`, and how it learns.
+
+    Attributes:
+        rate: the highest one.
+        arguments: beside its size and dropout.
+        start: the rung whose trained weights it begins with.
+    """
+
+    architecture: str
+    rate: float
+    dropout: float
+    epochs: int = 12
+    arguments: dict[str, Any] = {}
+    start: str | None = None
+
+
+RUNGS = {
+    "no attention": Rung("rnn", 1e-3, 0.3),
+    "reversed source": Rung("rnn", 1e-3, 0.3, arguments={"reversed_source": True}),
+    "bahdanau": Rung("bahdanau", 1e-3, 0.3),
+    "convs2s": Rung("convs2s", 3e-3, 0.15),
+    "transformer": Rung("transformer", 7e-4, 0.1),
+    "bert-fused": Rung(BERT_FUSED, 7e-4, 0.1),
+    "transformer 24": Rung("transformer", 7e-4, 0.2, 24),
+    "transformer 24 + 12": Rung("transformer", 7e-4, 0.2, start="transformer 24"),
+    "bert-fused 24 + 12": Rung(BERT_FUSED, 7e-4, 0.2, start="transformer 24"),
 }
 
 
-def made(rung: str, pieces: Subword, dropout: float, dtype: str) -> Translator:
-    """A new translator on the pieces of both languages."""
-    architecture, arguments, *_ = RUNGS[rung]
-    given = {**SIZES[architecture], **arguments, "dropout": dropout, "dtype": dtype}
+def made(
+    name: str, pieces: Subword, dropout: float, dtype: str, start: Path | None = None
+) -> Translator:
+    """A translator on the pieces of both languages, new or with the weights of a saved one."""
+    rung = RUNGS[name]
+    given = {**SIZES[rung.architecture], **rung.arguments, "dropout": dropout, "dtype": dtype}
     tokenizer = None
-    if architecture == BERT_FUSED:
+    if rung.architecture == BERT_FUSED:
         checkpoint = read_checkpoint(ENCODER)
         tokenizer = tokenizer_of(checkpoint)
         given["bert"] = encoder_of(checkpoint, needs_pooler=False, dtype=dtype)
-    model = encoder_decoder_class(architecture)(len(pieces), **given)
+    model = encoder_decoder_class(rung.architecture)(len(pieces), **given)
+    if start is not None:
+        trained = Translator.from_pretrained(start, dtype=dtype).transformer
+        if rung.architecture == BERT_FUSED:
+            model.warm_start_from(trained)
+        else:
+            model.set_weights(trained.get_weights())
     return Translator(model, pieces, pieces, tokenizer, dtype=dtype)
 
 
 def recipe(rung: str, epochs: int, tokens: int, seed: int) -> Recipe:
-    """All rungs learn alike but for rate and dropout; the mean of the last epochs is kept."""
-    return Recipe(epochs, RUNGS[rung][2], 400, 3, tokens, seed, epochs // 3, clip=1.0)
+    """Rungs differ in rate, dropout and epochs; the mean of the last three epochs is kept."""
+    return Recipe(epochs, RUNGS[rung].rate, 400, 3, tokens, seed, epochs // 3, clip=1.0)
 
 
 def by_length(hypotheses: list[str], split: Split, parts: int) -> list[dict[str, float]]:

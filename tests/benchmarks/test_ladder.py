@@ -6,7 +6,10 @@ from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
+
+from kbert.text.subword_training import train_subwords
 
 Load = Callable[[str], ModuleType]
 SOURCES = ["a b c d e f", "a b", "a b c", "a b c d e"]
@@ -27,9 +30,30 @@ def test_all_have_about_ten_million_weights(program: Load, rung: str):
     rungs = program("side_by_side.ladder_rungs")
     from kbert.architectures import encoder_decoder_class
 
-    architecture, arguments, *_ = rungs.RUNGS[rung]
-    model = encoder_decoder_class(architecture)(10_000, **rungs.SIZES[architecture], **arguments)
+    found = rungs.RUNGS[rung]
+    sizes = {**rungs.SIZES[found.architecture], **found.arguments}
+    model = encoder_decoder_class(found.architecture)(10_000, **sizes)
     assert 9.5e6 < sum(weight.value.shape.num_elements() for weight in model.weights) < 10.5e6
+
+
+def test_a_rung_begins_with_the_weights_of_another(
+    program: Load, tmp_path: Path, monkeypatch: Any
+):
+    rungs = program("side_by_side.ladder_rungs")
+    small = {"hidden_dim": 8, "num_encoder_layers": 1, "num_decoder_layers": 1, "num_heads": 2}
+    monkeypatch.setitem(rungs.SIZES, "transformer", {**small, "intermediate_dim": 8})
+    pieces = train_subwords(
+        [SOURCES * 20, TARGETS * 20], tmp_path / "pieces.model", vocabulary_size=40
+    )
+    first = rungs.made("transformer 24", pieces, 0.2, "float32")
+    first.save_pretrained(tmp_path / "first")
+    name = "transformer 24 + 12"
+    second = rungs.made(name, pieces, 0.2, "float32", tmp_path / "first")
+    for ours, theirs in zip(second.transformer.weights, first.transformer.weights, strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+    other = rungs.made(name, pieces, 0.2, "float32")
+    assert any(np.any(a != b) for a, b in zip(other.get_weights(), first.get_weights()))
+    assert rungs.RUNGS[rungs.RUNGS[name].start].architecture == rungs.RUNGS[name].architecture
 
 
 def row(seed: int, bleu: float, direction: str = "de-en") -> dict[str, Any]:
