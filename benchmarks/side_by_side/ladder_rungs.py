@@ -56,8 +56,8 @@ RUNGS = {
     "transformer": Rung("transformer", 7e-4, 0.1),
     "bert-fused": Rung(BERT_FUSED, 7e-4, 0.1),
     "transformer 24": Rung("transformer", 7e-4, 0.2, 24),
-    "transformer 24 + 12": Rung("transformer", 7e-4, 0.2, start="transformer 24"),
-    "bert-fused 24 + 12": Rung(BERT_FUSED, 7e-4, 0.2, start="transformer 24"),
+    "transformer 24+12": Rung("transformer", 7e-4, 0.2, start="transformer 24"),
+    "bert-fused 24+12": Rung(BERT_FUSED, 7e-4, 0.2, start="transformer 24"),
 }
 
 

@@ -47,7 +47,7 @@ def test_a_rung_begins_with_the_weights_of_another(
     )
     first = rungs.made("transformer 24", pieces, 0.2, "float32")
     first.save_pretrained(tmp_path / "first")
-    name = "transformer 24 + 12"
+    name = "transformer 24+12"
     second = rungs.made(name, pieces, 0.2, "float32", tmp_path / "first")
     for ours, theirs in zip(second.transformer.weights, first.transformer.weights, strict=True):
         np.testing.assert_array_equal(ours, theirs)
