@@ -2,8 +2,8 @@
 
     python benchmarks/ladder_speed.py MULTI30K_DIRECTORY RUNS
 
-Each rung is measured in a process of its own, on the model that ladder.py trained for German to
-English (seed 1), in float32 on all cores: target pieces a second of training on the batches of the
+Each rung is measured in a process of its own, on the model that ladder.py trained for a direction
+(seed 1), in float32 on all cores: target pieces a second of training on the batches of the
 ladder, target pieces a second of translating the first test set, the median time of one sentence
 alone, and the most memory that the process had.
 """
@@ -28,15 +28,15 @@ from kbert.storage.files import write_atomically
 from kbert.tasks.translation.model import Translator
 
 RESULTS = Path(__file__).parent / "results" / "ladder_speed.json"
-DIRECTION = "de-en"
 
 
-def training_speed(rung: str, data: Path, runs: Path, steps: int) -> float:
+def training_speed(rung: str, arguments: argparse.Namespace, steps: int) -> float:
     """Target pieces a second, real ones, after the graph was made."""
-    pieces = train_pieces(read_split(data, "train", "en-de"), runs / "multi30k_bpe.model")
+    data, file = arguments.data, arguments.runs / "multi30k_bpe.model"
+    pieces = train_pieces(read_split(data, "train", "en-de"), file)
     model = made(rung, pieces, RUNGS[rung].dropout, "float32")
     model.compile()
-    train = read_split(data, "train", DIRECTION)
+    train = read_split(data, "train", arguments.direction)
     packed = model.pack(train.sources[:4000], train.targets[:4000])
     batches = model.dataset(packed, batch_tokens=2048).take(steps)
     model.fit(batches, verbose=0)  # makes the graph
@@ -46,10 +46,9 @@ def training_speed(rung: str, data: Path, runs: Path, steps: int) -> float:
     return sum(int(np.count_nonzero(np.asarray(y) >= 0)) for _, y, *_ in batches) / seconds
 
 
-def translation(run: Path, data: Path, beam: int) -> tuple[float, float]:
+def translation(run: Path, sources: list[str], beam: int) -> tuple[float, float]:
     """Target pieces a second of a test set, and the median milliseconds of one sentence."""
     model = Translator.from_pretrained(run / "model", dtype="float32", beam_size=beam)
-    sources = read_split(data, TESTS[0], DIRECTION).sources
     model.predict(sources[:64])
     begin = time.perf_counter()
     found = model.predict(sources)
@@ -65,13 +64,14 @@ def translation(run: Path, data: Path, beam: int) -> tuple[float, float]:
 
 def measured(rung: str, arguments: argparse.Namespace) -> dict[str, Any]:
     """All numbers of a rung, by this process."""
-    run = run_folder(arguments.runs, rung, DIRECTION, 1)
-    speed, one = translation(run, arguments.data, 5)
-    greedy, one_greedy = translation(run, arguments.data, 1)
+    run = run_folder(arguments.runs, rung, arguments.direction, 1)
+    sources = read_split(arguments.data, TESTS[0], arguments.direction).sources
+    speed, one = translation(run, sources, 5)
+    greedy, one_greedy = translation(run, sources, 1)
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     return {
         "rung": rung,
-        "trained pieces/s": round(training_speed(rung, arguments.data, arguments.runs, 30)),
+        "trained pieces/s": round(training_speed(rung, arguments, 30)),
         "beam 5, pieces/s": round(speed),
         "greedy, pieces/s": round(greedy),
         "one sentence, beam 5, ms": round(one, 1),
@@ -85,20 +85,22 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("data", type=Path, help="folder with train.en.gz and so on")
     parser.add_argument("runs", type=Path, help="folder of the runs of ladder.py")
+    parser.add_argument("--direction", choices=("de-en", "en-de"), default="en-de")
     parser.add_argument("--only", choices=list(RUNGS), help="print one rung's numbers")
     parser.add_argument("--output", type=Path, default=RESULTS)
     arguments = parser.parse_args()
     if arguments.only:
         print(json.dumps(measured(arguments.only, arguments)))
         return
-    rows = []
+    rows, given = [], [str(arguments.data), str(arguments.runs), "--direction", arguments.direction]
     for rung in RUNGS:
-        if not (run_folder(arguments.runs, rung, DIRECTION, 1) / "model").is_dir():
+        if not (run_folder(arguments.runs, rung, arguments.direction, 1) / "model").is_dir():
             continue
-        own = [sys.executable, __file__, str(arguments.data), str(arguments.runs), "--only", rung]
+        own = [sys.executable, __file__, *given, "--only", rung]
         done = subprocess.run(own, check=True, capture_output=True, text=True)
         rows.append(json.loads(done.stdout.splitlines()[-1]))
-    write_atomically(arguments.output, json.dumps({"machine": machine(), "rows": rows}, indent=1))
+    found = {"machine": machine(), "settings": {"direction": arguments.direction}, "rows": rows}
+    write_atomically(arguments.output, json.dumps(found, indent=1) + "\n")
     print(table(rows))
 
 
