@@ -66,7 +66,7 @@ def grouped(rows: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
 def picture(groups: list[list[dict[str, Any]]]) -> Figure:
     """BLEU against the mean length of the source, a panel for each direction."""
     directions = list(dict.fromkeys(group[0]["direction"] for group in groups))
-    figure = Figure(figsize=(5 * len(directions), 4), layout="constrained")
+    figure = Figure(figsize=(5 * len(directions) + 2, 4), layout="constrained")
     axes = figure.subplots(1, len(directions), sharey=True, squeeze=False)[0]
     for axis, direction in zip(axes, directions):
         for group in (g for g in groups if g[0]["direction"] == direction):
@@ -80,7 +80,8 @@ def picture(groups: list[list[dict[str, Any]]]) -> Figure:
         axis.set_xlabel("words of the source")
         axis.grid(alpha=0.3)
     axes[0].set_ylabel("BLEU of a sixth of the test set")
-    axes[0].legend()
+    fullest = max(axes, key=lambda axis: len(axis.lines))
+    figure.legend(handles=fullest.lines, loc="outside right center")  # within, it hides curves
     return figure
 
 
