@@ -52,8 +52,9 @@ def summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def grouped(rows: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
-    """The rows of each rung, with its own dropout, and direction, in the order of the rungs."""
+    """The rows of each rung's own dropout and epochs by direction, in the order of the rungs."""
     rows = [row for row in rows if row["dropout"] == RUNGS[row["rung"]].dropout]
+    rows = [row for row in rows if row["epochs"] == RUNGS[row["rung"]].epochs]
     directions = sorted({row["direction"] for row in rows})
     groups = [
         [row for row in rows if (row["direction"], row["rung"]) == (direction, rung)]
