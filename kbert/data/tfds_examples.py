@@ -96,7 +96,7 @@ def read_tfds_questions(
     for i, row in enumerate(rows if labeled else ()):
         texts, starts = row["answers"]["text"], row["answers"]["answer_start"]
         value = {"text": list(map(_text, texts)), "answer_start": list(map(int, starts))}
-        answers[i] = answers_of(value, contexts[i], f"{source}, {paths[i]}")
+        answers[i] = answers_of(value, f"{source}, {paths[i]}")
     return QuestionExamples(
         ids=[_text(row["id"]) for row in rows],
         questions=[_text(row["question"]) for row in rows],

@@ -78,7 +78,7 @@ def align_answers(examples: QuestionExamples) -> tuple[QuestionExamples, Alignme
     for i, (context, answers) in enumerate(zip(examples.contexts, every)):
         good = []
         for answer in answers:
-            if context.startswith(answer.text, answer.start):
+            if answer.is_in(context):
                 good.append(answer)
                 continue
             places = tuple(_places(context, answer.text))

@@ -152,7 +152,7 @@ def _answers(entry: Any, context: str, where: str, encoding_errors: str) -> list
     value = entry.get("answers")
     if impossible and value in (None, []):
         return []
-    answers = answers_of(value, context, where, encoding_errors)
+    answers = answers_of(value, where, encoding_errors)
     if told and bool(answers) == impossible:
         expected = "be empty" if impossible else "hold an answer"
         raise ValueError(

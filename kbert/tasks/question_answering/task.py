@@ -67,7 +67,7 @@ class QuestionTask(ReadingTask):
             )
         # Only answers with an offset can be learned; metrics compare texts.
         answers = [
-            [a for a in several if context.startswith(a.text, a.start)]
+            [answer for answer in several if answer.is_in(context)]
             for several, context in zip(required_answers(examples), examples.contexts)
         ]
         return WindowInput(*model.examples(model.read_inputs(examples), answers))

@@ -76,6 +76,13 @@ def test_an_answer_that_runs_over_the_end_is_misaligned():
     assert (len(aligned), report.dropped_ids) == (0, ("q0",))
 
 
+@pytest.mark.parametrize("start", [-9, -1, len(CONTEXT), len(CONTEXT) + 9])
+def test_an_offset_outside_of_the_context_is_wrong_too(start):
+    assert CONTEXT.startswith("then art.", -9)  # Python counts from the end
+    aligned, report = align_answers(examples([("then art.", start), ("The", start)]))
+    assert aligned.answers == [[("then art.", 40), ("The", 12)]] and len(report.moved) == 2
+
+
 def test_long_lists_of_ids_are_cut():
     _, report = align_answers(examples(*[[("x y", 0)]] * 12))
     assert str(report).endswith("q0, q1, q2, q3, q4, q5, q6, q7, q8, q9, ...")
