@@ -26,6 +26,7 @@ from kbert.cli.actions.model_kinds import (
     is_export,
 )
 from kbert.data.batches.plans import answers_of_rows
+from kbert.data.tables.columns import without_surrogates
 from kbert.serving.batch_prediction.file_prediction import predict_file
 from kbert.serving.format.signatures import SERVING_DEFAULT
 from kbert.serving.format.version_folders import find_export
@@ -90,7 +91,7 @@ class Answering:
             raise ValueError(
                 f"stdin, line {number}: the object must have {wanted}. Received: {line[:80]!r}"
             )
-        return texts
+        return encodable(texts)
 
     def check(self, rows: list[Row], source: str) -> None:
         """Raises a ValueError, which names the rows' source, for too few or too many texts."""
@@ -107,6 +108,11 @@ class Answering:
         if self.nbest is not None:
             answers = [_with_fewer(one, self.nbest) for one in answers]
         return answers
+
+
+def encodable(row: Row) -> Row:
+    """Returns the texts of a row with U+FFFD for what UTF-8 cannot hold, such as half an emoji."""
+    return tuple(without_surrogates(text, "", "replace") for text in row)
 
 
 def open_model(

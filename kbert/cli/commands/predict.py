@@ -170,7 +170,7 @@ def _write_answers(
     answering: Any, rows: list[Row] | None, options: str, batch_size: int, show: bool
 ) -> None:
     """Writes the answers to rows, of options or else of images, or to the lines of stdin."""
-    from kbert.cli.actions.answering import read_batches
+    from kbert.cli.actions.answering import encodable, read_batches
     from kbert.tasks.registry import show_answer
 
     if rows is not None:
@@ -180,8 +180,10 @@ def _write_answers(
                 f"Received: {', '.join(rows[0])}"
             )
         answering.check(rows, options)
-        batches: Iterable[list[Row]] = [rows]
+        batches: Iterable[list[Row]] = [list(map(encodable, rows)) if options else rows]
     else:
+        if sys.stdin is None:
+            raise ValueError("`--text` or `--input` must be given where stdin is closed.")
         if sys.stdin.isatty():
             echo(_waiting(answering), err=True)
         batches = read_batches(sys.stdin.buffer, answering.split, batch_size)
@@ -231,10 +233,11 @@ def _asked(questions: list[str] | None, context: str | None, file: Path | None) 
             "`--question` must be given together with either `--context` or `--context-file`."
         )
     if file is not None:
+        from kbert.data.tables.columns import read_text
         from kbert.training.run import check_file
 
         check_file("--context-file", file)
-        context = file.read_text(encoding="utf-8")
+        context = read_text(file)
     return [(question, context or "") for question in questions]
 
 

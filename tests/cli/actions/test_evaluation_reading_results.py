@@ -75,6 +75,14 @@ def test_questions_on_the_command_line(answering, tmp_path):
     # Another batch is another matrix product: the texts and places are the same, scores nearly.
     assert texts_and_places(beside_another) == texts_and_places(answer)
     assert scores(beside_another) == pytest.approx(scores(answer), abs=1e-6)
+    # The file as it is: without its byte order mark, with its ends of lines.
+    context.write_bytes(b"\xef\xbb\xbf" + text.replace("\n", "\r\n").encode())
+    one = run("predict", answering, "--question", "red", "--context-file", context)
+    given, whole = json.loads(one.stdout), text.replace("\n", "\r\n")
+    assert whole[given["start"] : given["end"]] == given["answer"]
+    context.write_bytes(b"caf\xe9")
+    bad = run("predict", answering, "--question", "red", "--context-file", context)
+    assert bad.exit_code == 2 and "context.txt, line 1: the file must be UTF-8" in bad.stderr
     shown = run("predict", answering, "--question", "red", "--context", text, "--show")
     assert shown.stdout.startswith("red\n")
     done = run("predict", answering, "--question", "red")

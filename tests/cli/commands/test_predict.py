@@ -6,6 +6,7 @@ import sys
 from types import SimpleNamespace
 
 import pytest
+import typer
 from typer.testing import CliRunner
 
 from kbert.cli.actions import answering
@@ -85,6 +86,20 @@ def test_an_empty_stdin_is_told(finished_run):
 def test_lines_may_be_objects(finished_run):
     named = rows(invoke(finished_run, stdin=json.dumps({"text": TEXTS[0], "n": 1})).stdout)
     assert named == rows(invoke(finished_run, stdin=TEXTS[0]).stdout)
+
+
+def test_what_utf8_cannot_hold_is_replaced(finished_run):
+    half = '"the film \\ud83d"'  # of an emoji, as programs cut it
+    (given,) = rows(invoke(finished_run, "--text", json.loads(half)).stdout)
+    piped = rows(invoke(finished_run, stdin=f'{{"text": {half}}}\nthe film \ufffd\n').stdout)
+    assert [row["label"] for row in piped] == [given["label"]] * 2
+    assert [row["score"] for row in piped] == pytest.approx([given["score"]] * 2, abs=1e-5)
+
+
+def test_a_closed_stdin_is_told(finished_run, monkeypatch):
+    monkeypatch.setattr(sys, "stdin", None)
+    with pytest.raises(typer.Exit):
+        predict(finished_run)
 
 
 @pytest.mark.slow
