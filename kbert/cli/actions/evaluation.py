@@ -7,6 +7,7 @@ from typing import Any
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from kbert.cli.actions.model_kinds import columns_of, task_of
 from kbert.data.captions.captioned_images import read_captions
@@ -102,7 +103,8 @@ def show_labels(metrics: dict[str, Any], console: Console | None = None) -> None
     for column in table.columns[1:]:
         column.justify = "right"
     for name, row in per_class.items():
-        table.add_row(name, *(f"{row[key]:.3f}" for key in keys), str(row["support"]))
+        scores = [f"{row[key]:.3f}" for key in keys]
+        table.add_row(Text(name), *scores, str(row["support"]))
     table.add_section()
     support = str(sum(row["support"] for row in per_class.values()))
     macro = f"{metrics['macro_f1']:.3f}"

@@ -18,6 +18,14 @@ def test_the_table_and_nothing_without_labels():
     assert file.getvalue() == ""
 
 
+def test_labels_that_look_like_markup_stand_as_they_are():
+    row = {"precision": 0.5, "recall": 0.25, "f1": 1 / 3, "support": 4}
+    metrics = {"per_class": {"[/b]": row, "[urgent]": row}, "macro_f1": 0.125, "accuracy": 0.75}
+    file = io.StringIO()
+    show_labels(metrics, Console(file=file, width=80))
+    assert "[/b]" in file.getvalue() and "[urgent]" in file.getvalue()
+
+
 def test_the_table_of_several_labels():
     row = {"threshold": 0.375, "precision": 0.5, "recall": 0.25, "f1": 1 / 3, "support": 4}
     micro = {"micro_precision": 0.6, "micro_recall": 0.7, "micro_f1": 0.8}
