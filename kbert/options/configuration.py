@@ -30,7 +30,12 @@ class Configuration:
     def __post_init__(self) -> None:
         """Checks each value by itself, then the values against each other."""
         for field in self.options():
-            kind_of(field).check(field.name, getattr(self, field.name))
+            value = getattr(self, field.name)
+            if isinstance(value, dict):
+                # Labels such as 0, 1 and true are not text in YAML, but in the data.
+                value = {_label(key): one for key, one in value.items()}
+                object.__setattr__(self, field.name, value)
+            kind_of(field).check(field.name, value)
         self.check_together()
 
     def check_together(self) -> None:
@@ -77,6 +82,13 @@ class Configuration:
     def with_values(self, **values: Any) -> Self:
         """Returns a copy of the configuration with some values changed."""
         return type(self).from_dict({**self.to_dict(), **values})
+
+
+def _label(key: Any) -> Any:
+    """Returns a key as the label that it stands for: 0 is "0", and True is "true"."""
+    if isinstance(key, bool):
+        return str(key).lower()
+    return str(key) if isinstance(key, int) else key
 
 
 def wrong(key: str, expected: str, value: Any) -> ValueError:

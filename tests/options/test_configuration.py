@@ -2,6 +2,7 @@ from dataclasses import dataclass
 
 import pytest
 
+from kbert.options import kinds
 from kbert.options.configuration import Configuration
 from kbert.options.kinds import option, whole
 
@@ -23,6 +24,16 @@ def test_values_are_checked_alone_and_then_together():
         Meal(plates=0, guests=5)
     with pytest.raises(ValueError, match="`guests` must be at most plates=2"):
         Meal(guests=3)
+
+
+def test_labels_that_yaml_reads_as_other_than_text_are_text():
+    @dataclass(frozen=True)
+    class Guests(Configuration):
+        weights: dict = option("none", kinds.weights(), "Table", "Weights.")
+
+    assert Guests({0: 1, True: 2, "c": 3}).weights == {"0": 1, "true": 2, "c": 3}
+    with pytest.raises(ValueError, match="`weights` must be none, balanced, or {label: weight}"):
+        Guests({0.5: 1})
 
 
 def test_a_changed_one_is_of_the_same_class_and_checked():

@@ -13,6 +13,7 @@ import numpy as np
 from kbert.data.classification.labels import (
     check_labels,
     finite_number,
+    is_missing,
     label_names,
     required_labels,
 )
@@ -23,7 +24,7 @@ from kbert.data.classification.text_pairs import (
     text_columns,
     text_examples,
 )
-from kbert.data.tables.columns import shortened
+from kbert.data.tables.columns import shortened, without_surrogates
 from kbert.data.tables.table import Table, first_rows, read_table
 
 SEPARATOR = "|"
@@ -107,7 +108,7 @@ def read_label_sets(
             for i in range(len(table.rows))
         ]
     values = table.values(columns[0])
-    if all(value is None or value == "" for value in values):
+    if all(is_missing(value) for value in values):
         return None
     sets = [_set(value, table, i, label, separator) for i, value in enumerate(values)]
     if any(isinstance(one, dict) for one in sets):
@@ -172,12 +173,17 @@ def _columns(table: Table, label: str | int | Sequence[str | int]) -> list[str |
 
 def _set(value: Any, table: Table, row: int, label: object, separator: str) -> Any:
     """Returns the distinct names of a value, or {name: probability}."""
+
+    def valid(name: object) -> str:
+        return without_surrogates(str(name), table.place(row, label), None)
+
     if isinstance(value, str):
-        return list(dict.fromkeys(name.strip() for name in value.split(separator) if name.strip()))
+        names = (name.strip() for name in valid(value).split(separator))
+        return list(dict.fromkeys(name for name in names if name))
     if isinstance(value, dict):
-        return {name: _share(share, table, row, label) for name, share in value.items()}
+        return {valid(name): _share(share, table, row, label) for name, share in value.items()}
     if isinstance(value, list) and all(_is_name(name) for name in value):
-        return list(dict.fromkeys(str(name) for name in value))
+        return list(dict.fromkeys(valid(name) for name in value))
     raise ValueError(
         f"{table.place(row, label)}: the labels must be a list of names, or names with "
         f"{separator!r} between. Received: {shortened(value)}"

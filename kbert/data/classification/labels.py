@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from kbert.data.tables.columns import without_surrogates
 from kbert.data.tables.table import Table
 from kbert.hints import nearest
 
@@ -44,7 +45,7 @@ def read_labels(
         columns = label if isinstance(label, Mapping) else {str(name): name for name in label}
         return _soft_from_columns(table, columns)
     values = table.values(label)
-    missing = [i for i, value in enumerate(values) if value is None or value == ""]
+    missing = [i for i, value in enumerate(values) if is_missing(value)]
     if len(missing) == len(values):
         return None
     if missing:
@@ -59,6 +60,11 @@ def read_labels(
     if isinstance(table.rows[0], list):
         return values
     return [_name(value, table, i, label) for i, value in enumerate(values)]
+
+
+def is_missing(value: object) -> bool:
+    """Returns whether a row has no label: nothing, or nothing but white space."""
+    return value is None or isinstance(value, str) and not value.strip()
 
 
 def label_names(examples: _Labelled) -> list[str]:
@@ -181,7 +187,7 @@ def _score(value: object, table: Table, row: int, label: str | int) -> float:
 def _name(value: object, table: Table, row: int, label: str | int) -> str:
     """Returns a class name; JSON's number 1 becomes "1", as in a TSV file."""
     if isinstance(value, str):
-        return value
+        return without_surrogates(value, table.place(row, label), None)
     if isinstance(value, (bool, int)):
         return str(value).lower() if isinstance(value, bool) else str(value)
     raise ValueError(
@@ -205,7 +211,10 @@ def _soft(value: Any, first: Any, table: Table, row: int, label: object) -> Any:
             f"{table.place(row, label)}: probabilities must be at least 0 and sum to 1. "
             f"Received: {value!r}"
         )
-    return dict(zip(value, numbers)) if isinstance(value, dict) else numbers
+    if isinstance(value, list):
+        return numbers
+    names = (without_surrogates(name, table.place(row, label), None) for name in value)
+    return dict(zip(names, numbers))
 
 
 def _soft_from_columns(table: Table, columns: Mapping[str, str | int]) -> list[dict[str, float]]:

@@ -126,21 +126,22 @@ def check_different(source: str, ids: Iterable[str], places: Iterable[str]) -> N
         seen[id] = place
 
 
-def without_surrogates(text: str, where: str, encoding_errors: str = "strict") -> str:
+def without_surrogates(text: str, where: str, encoding_errors: str | None = "strict") -> str:
     """Returns a text that UTF-8 can hold.
 
     With "strict", a lone surrogate is a ValueError, whose message begins with `where`; with
-    "replace" each becomes U+FFFD, so that offsets in code points stay the same.
+    "replace" each becomes U+FFFD, so that offsets in code points stay the same; None is "strict"
+    where the user has no such choice.
     """
     found = None if text.isascii() else _SURROGATE.search(text)
     if found is None:
         return text
     if encoding_errors == "replace":
         return _SURROGATE.sub("\ufffd", text)
+    choice = "" if encoding_errors is None else ", or pass encoding_errors='replace'"
     raise ValueError(
         f"{where}: the value must be text that UTF-8 can hold. Received: a lone surrogate "
-        f"{found.group()!r} at code point {found.start()}. Correct the escape, or pass "
-        "encoding_errors='replace'."
+        f"{found.group()!r} at code point {found.start()}. Correct the escape{choice}."
     )
 
 

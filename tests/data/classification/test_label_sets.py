@@ -68,7 +68,7 @@ def test_columns_of_0_and_1(tmp_path):
 
 
 def test_no_labels(tmp_path):
-    path = written(tmp_path, "t.tsv", "text\tlabels\na\t\nb\t\n")
+    path = written(tmp_path, "t.tsv", "text\tlabels\na\t \nb\t\n")
     assert read_label_set_examples(path).labels is None
     with pytest.raises(ValueError, match="must have labels. Received: an empty column `labels`"):
         read_label_set_examples(path, labeled=True)
@@ -88,6 +88,13 @@ def test_no_labels(tmp_path):
 )
 def test_wrong_labels(tmp_path, value, received):
     message = rf"rows.jsonl, line 2, column `labels`: the labels must be a list .* {received}"
+    with pytest.raises(ValueError, match=message):
+        read_label_set_examples(rows_of(tmp_path, ["a"], value))
+
+
+@pytest.mark.parametrize("value", ["a|\ud800", ["\ud800"], {"\ud800": 1}])
+def test_labels_that_utf8_cannot_hold(tmp_path, value):
+    message = r"line 2, column `labels`: the value must be text that UTF-8 can hold.*escape\.$"
     with pytest.raises(ValueError, match=message):
         read_label_set_examples(rows_of(tmp_path, ["a"], value))
 

@@ -27,14 +27,22 @@ def test_scores():
 
 
 def test_an_empty_column_means_no_labels():
-    assert read_labels(rows("", ""), "label", regression=False) is None
+    assert read_labels(rows("", " "), "label", regression=False) is None
     assert read_labels(objects(None, None), "label", regression=True) is None
 
 
 def test_a_single_missing_label_is_an_error():
     message = r"f\.tsv, line 3, column `label`: each row must have a label.*1 of 3 rows without"
+    for missing in ("", " ", "\u3000"):
+        with pytest.raises(ValueError, match=message):
+            read_labels(rows("a", missing, "b"), "label", regression=False)
+
+
+@pytest.mark.parametrize("value", ["a\ud800", {"\ud800": 1.0}])
+def test_a_name_that_utf8_cannot_hold_is_an_error(value):
+    message = r"f\.jsonl, line 1, column `label`: the value must be text that UTF-8.* escape\.$"
     with pytest.raises(ValueError, match=message):
-        read_labels(rows("a", "", "b"), "label", regression=False)
+        read_labels(objects(value), "label", regression=False)
 
 
 @pytest.mark.parametrize("value", ["nan", "inf", "-inf", "1,5", "high", "1e999"])
