@@ -113,7 +113,11 @@ class TaskOptions(Configuration):
         "that of the run, and removed at its end.",
     )
     text_a: str | int | None = option(
-        None, column(), "Data", "Column of the text, by name or index; by default it is looked for."
+        None,
+        column(),
+        "Data",
+        "Column of the text, by name, or by index in a file without a header; by default it is "
+        "looked for.",
     )
     text_b: str | int | None = option(None, column(), "Data", "Column of the second text.")
     labels: list[str] | None = option(

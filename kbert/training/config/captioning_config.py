@@ -55,7 +55,10 @@ class CaptioningConfig(EpochOptions, OptimizerOptions, PlacementOptions, RunOpti
     )
     images: str | None = option(None, text("a folder"), _DATA, "Folder of the image files.")
     image_column: str | int = option(
-        "image", column(), _DATA, "Column of the files' names, by name or index."
+        "image",
+        column(),
+        _DATA,
+        "Column of the files' names, by name, or by index in a file without a header.",
     )
     caption_column: str | int = option("caption", column(), _DATA, "Column of the captions.")
     validation: str | None = option(

@@ -78,7 +78,10 @@ class TranslationConfig(
     test_source: str | None = option(None, _LINES, _DATA, "Instead: their sentences.")
     test_target: str | None = option(None, _LINES, _DATA, "And the translations.")
     source_column: str | int = option(
-        "source", column(), _DATA, "Column of the sentences in a table, by name or index."
+        "source",
+        column(),
+        _DATA,
+        "Column of the sentences in a table, by name, or by index in a file without a header.",
     )
     target_column: str | int = option("target", column(), _DATA, "Column of the translations.")
     data: str | None = option(None, text("a folder"), _DATA, "Folder of prepared TFDS.")
