@@ -1,9 +1,10 @@
-"""Small files of the names that the pages' commands use, made in the working directory."""
+"""Files of the names that the pages' commands use, made in the working directory."""
 
 import csv
 import gzip
 import itertools
 import json
+import random
 import shutil
 from collections.abc import Iterable
 from pathlib import Path
@@ -28,6 +29,27 @@ def write_documented_files(vocabulary: Path) -> None:
     _translations()
     _corpora([text for text, _ in texts[:160]])
     _images()
+
+
+def write_large_files() -> None:
+    """Replaces what long commands read by as much as these ask for: made-up words, and links."""
+    draw = random.Random(1)
+    syllables = [first + last for first in "bdfgklmnprstvz" for last in ("a", "en", "i", "or", "u")]
+    words = ["".join(draw.choices(syllables, k=draw.randint(1, 4))) for _ in range(40_000)]
+    lines = [" ".join(words[i : i + 10]) for i in range(0, len(words), 10)]
+    corpora = [*Path("corpus").iterdir(), *Path("papers").iterdir()]
+    pairs = [Path(f"train.{name}") for name in ("en", "de", "en.gz", "de.gz")]
+    for path in [*corpora, *pairs, *Path("runs").glob("**/corpus.txt")]:
+        _written(str(path), lines)
+    mails = (json.dumps({"id": i, "text": words[i % 100]}) for i in range(57_345))
+    _written("mails.jsonl", mails)  # from there on a file has eight parts
+    images = sorted(Path("photos").iterdir())
+    rows = ["image,caption"]
+    for number in range(8000):
+        name = f"{number}.png"
+        Path("photos", name).hardlink_to(images[number % len(images)])
+        rows.append(f"{name},{lines[number % len(lines)]}")
+    _written("captions.csv", rows)
 
 
 def _written(path: str, lines: Iterable[str]) -> None:

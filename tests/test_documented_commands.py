@@ -1,11 +1,12 @@
 """The commands of the documentation, run as they stand, page by page and in their order.
 
 On small files of the names that the pages use, with as many pieces as these can give, and for two
-steps where a page trains for thousands; epochs are as many as it says. What is downloaded is stood
-in for: published encoders other than all-MiniLM-L6-v2 by a small one, the weights of an image
-network by random ones; and so is the hub that is written to. A TPU is stood in for by the device
-that is there. The programs of benchmarks/ are not run here: they need hours, or corpora, and write
-their results into benchmarks/results.
+steps where a page trains for thousands; epochs are as many as it says. What is shortened so is run
+once more word for word, on files as large as it asks for, and stopped behind its first step. What
+is downloaded is stood in for: published encoders other than all-MiniLM-L6-v2 by a small one, the
+weights of an image network by random ones; and so is the hub that is written to. A TPU is stood in
+for by the device that is there. The programs of benchmarks/ are not run here: they need hours, or
+corpora, and write their results into benchmarks/results.
 """
 
 import contextlib
@@ -14,8 +15,11 @@ import json
 import re
 import runpy
 import shlex
+import signal
 import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
 
 import keras
@@ -29,7 +33,8 @@ from kbert.local_server.server import LocalServer
 from kbert.models.bert import Bert
 from kbert.tasks.pretraining.model import MaskedLanguageModel
 from kbert.text.wordpiece.wordpiece import WordPiece
-from tests.documented_files import write_documented_files
+from kbert.training.callbacks import step_bar
+from tests.documented_files import write_documented_files, write_large_files
 from tests.test_documentation import ROOT, commands_of, programs_of
 
 PAGES = [path for path in sorted((ROOT / "docs").glob("*.md")) if commands_of(path)]
@@ -39,10 +44,9 @@ pytestmark = [
     pytest.mark.skipif(not PAGES, reason="the tests run without the project's pages"),
 ]
 
-# What trains for hours or needs more data, as short as it can be; the rest of a command stands.
+# What trains for hours, as short as it can be, or needs more data; the rest of a command stands.
 SHORT = {
     "--steps": "2",
-    "--warmup-steps": "1",
     "--save-every": "2",
     "--vocabulary-size": "300",
     "--part": "1/1",  # eight parts need 57,345 rows
@@ -52,7 +56,6 @@ ADDED = {
     "train translation": {"--vocabulary-size": "300"},
     "train captioning": {"--vocabulary-size": "100", "--batch-size": "2"},
     "launch": {"--size": "tiny", "--steps": "2"},
-    "serve": {"--rest-port": "0", "--grpc-port": "0"},  # others may serve on this machine
 }
 CLASSIFIER = (
     "train classification --train train.tsv --validation dev.tsv --encoder all-MiniLM-L6-v2"
@@ -134,18 +137,35 @@ def blocks_of_yaml(page: Path) -> list[str]:
     return re.findall(r"^```yaml\n(.*?)^```", page.read_text(encoding="utf-8"), re.M | re.S)
 
 
-def made_short(line: str) -> list[str]:
-    """The words of a command with the values of SHORT and the options of ADDED."""
-    line = line.replace("$PAIRS", str(sample_path("translation/train.tsv").parent))
-    words = shlex.split(line.replace("6000,1000,1000", "6,2,2"))  # images
-    words = [SHORT.get(option, word) for option, word in zip(["", *words], words)]
+def words_of(line: str) -> list[str]:
+    """The words of a command, word for word but for ports and for a run's name used before."""
+    words = shlex.split(line.replace("$PAIRS", str(sample_path("translation/train.tsv").parent)))
+    if words[0] == "serve":
+        words += ["--rest-port", "0", "--grpc-port", "0"]  # others may serve on this machine
     if words[0] in ("train", "pretrain"):
         words.append("--overwrite")  # pages name one run several times
+    return words
+
+
+def made_short(line: str) -> list[str]:
+    """The words of a command with the values of SHORT and the options of ADDED."""
+    words = words_of(line.replace("6000,1000,1000", "6,2,2"))  # images
+    if "$PAIRS" in line:  # learned in two minutes
+        return words
+    words = [SHORT.get(option, word) for option, word in zip(["", *words], words)]
     for begin, options in ADDED.items():
         if line.startswith(begin) and "--warm-start" not in words:  # which has its own pieces
             missing = [option for option in options.items() if option[0] not in words]
             words += itertools.chain(*missing)
     return words
+
+
+def stop_launched(output: Path) -> None:
+    """Waits until a run that `kbert launch` began is about to train, and stops this process."""
+    log = output.with_name(f"{output.name}.incomplete") / "log.txt"
+    while not log.exists() or "parameters: " not in log.read_text():
+        time.sleep(0.5)
+    signal.raise_signal(signal.SIGTERM)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
@@ -167,6 +187,32 @@ def test_the_commands_of_a_page(page, folder, stand_in, random_network, hub, ser
         assert all(Path(made).exists() for made in re.findall(r" --output (\S+)", line))
         done.add(line)
     assert not list(folder.rglob("*.incomplete"))
+
+
+LONG = [
+    pytest.param(page, line, id=f"{page.stem}-{number}")
+    for page in PAGES
+    for number, line in enumerate(map(shlex.join, commands_of(page)))
+    if made_short(line) != words_of(line)
+]
+
+
+@pytest.mark.parametrize("page, line", LONG)
+def test_what_is_shortened_begins_as_it_is_written(
+    page, line, folder, stand_in, random_network, monkeypatch
+):
+    for before in BEFORE.get(page.name, []):
+        assert CliRunner().invoke(app, made_short(before)).exit_code == 0, before
+    write_large_files()
+    verb = line.split()[0]
+    if verb == "launch":
+        threading.Thread(target=stop_launched, args=(Path("runs/base"),), daemon=True).start()
+    monkeypatch.setattr(step_bar, "tell_stage", lambda _: signal.raise_signal(signal.SIGTERM))
+    result = CliRunner().invoke(app, words_of(line))
+    stopped = verb in ("train", "pretrain", "launch")
+    assert result.exit_code == (75 if stopped else 0), f"kbert {line}\n{result.stderr}"
+    if verb in ("train", "pretrain"):
+        assert list(folder.glob("runs/**/*.incomplete/**/step-000000001"))
 
 
 def run_program(monkeypatch, name: str, *arguments: str) -> None:
