@@ -82,9 +82,16 @@ class AdamW(keras.optimizers.Optimizer):
         """Creates both moments of every variable."""
         if self.built:
             return
+        for variable in variables:
+            if keras.backend.standardize_dtype(variable.dtype) in ("bfloat16", "float16"):
+                raise ValueError(
+                    "`variables` must be float32 to be trained: 1 - 0.001 is 1 in bfloat16, and "
+                    f"small steps are lost. Received: {variable.path} of {variable.dtype}. "
+                    "dtype='mixed_bfloat16' computes in bfloat16 with weights in float32."
+                )
         super().build(variables)
         # Computed once, here: at the update TensorFlow passes its own variables, without paths.
-        self._decayed = [is_decayed(variable) for variable in variables]
+        self._decayed = [is_decayed(v) and self._use_weight_decay(v) for v in variables]
         self._momentums = [self.add_variable_from_reference(v, name="momentum") for v in variables]
         self._velocities = [self.add_variable_from_reference(v, name="velocity") for v in variables]
 

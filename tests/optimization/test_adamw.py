@@ -154,6 +154,14 @@ def test_mixed_precision(path):
         np.testing.assert_allclose(found, wanted, rtol=2e-5, atol=ROOM)
 
 
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_weights_of_16_bits_are_refused(dtype):
+    kernel = keras.Variable(np.ones((2, 2)), dtype=dtype, name="kernel")
+    message = f"must be float32 to be trained.* Received: kernel of {dtype}. .*'mixed_bfloat16'"
+    with pytest.raises(ValueError, match=message):
+        AdamW(0.05).build([kernel])
+
+
 def test_float16_with_a_scaled_loss():
     optimizer = keras.optimizers.LossScaleOptimizer(AdamW(0.05), initial_scale=8.0)
     model = made_model("mixed_float16")
@@ -266,6 +274,15 @@ def test_matrices_and_tables_decay_and_nothing_else(head):
     # By hand: three tables and four kernels in each of two blocks; then the pooler's, the head's.
     assert len(fallen) == 3 + 2 * 4 + {None: 1, "pooler": 2, "two_layer": 2}[head]
     assert len(kept) == 2 + 2 * 8 + {None: 1, "pooler": 2, "two_layer": 2}[head]
+
+
+def test_what_is_excluded_does_not_decay():
+    ones = np.ones((2, 2), "float32")
+    kernel, other = (keras.Variable(ones, name=name) for name in ("kernel", "other"))
+    optimizer = AdamW(0.1, weight_decay=0.5)
+    optimizer.exclude_from_weight_decay(var_names=["kernel"])
+    optimizer.apply([keras.ops.zeros((2, 2))] * 2, [kernel, other])
+    assert np.asarray(kernel)[0, 0] == 1.0 and np.asarray(other)[0, 0] == pytest.approx(0.95)
 
 
 def test_zero_decay_and_zero_rate_leave_weights_alone():
