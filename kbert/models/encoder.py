@@ -171,11 +171,11 @@ def _check_integers(inputs: dict[str, Any]) -> None:
             raise ValueError(f"`{name}` must be of integers. Received: {dtype}")
 
 
-def id_arrays(inputs: dict[str, Any], vocabulary_size: int) -> dict[str, Any]:
-    """Returns inputs of an encoder with lists as arrays, once the ids of tokens are checked.
+def id_arrays(inputs: dict[str, Any], encoder: Any) -> dict[str, Any]:
+    """Returns inputs of an encoder with lists as arrays, once the ids are checked.
 
     Raises:
-        ValueError: rows differ in length, or an id is no integer in [0, `vocabulary_size`).
+        ValueError: rows differ in length, or an id is no integer, or not one that the encoder has.
     """
     made = dict(inputs)
     for name, value in inputs.items():
@@ -188,12 +188,16 @@ def id_arrays(inputs: dict[str, Any], vocabulary_size: int) -> dict[str, Any]:
                     f"Received: {value!r:.80}"
                 ) from None
     _check_integers(made)
-    ids = made["token_ids"]
+    _check_range("token_ids", made, encoder.vocabulary_size, "the encoder's vocabulary")
+    segments = getattr(encoder, "num_segments", 0)
+    if segments > 1:  # otherwise they are not read
+        _check_range("segment_ids", made, segments, "the encoder's segments")
+    return made
+
+
+def _check_range(name: str, inputs: dict[str, Any], size: int, of_what: str) -> None:
+    ids = inputs.get(name)
     if isinstance(ids, np.ndarray) and ids.size:
         for found in (int(ids.min()), int(ids.max())):
-            if not 0 <= found < vocabulary_size:
-                raise ValueError(
-                    f"`token_ids` must be in [0, {vocabulary_size}), the encoder's vocabulary. "
-                    f"Received: {found}"
-                )
-    return made
+            if not 0 <= found < size:
+                raise ValueError(f"`{name}` must be in [0, {size}), {of_what}. Received: {found}")

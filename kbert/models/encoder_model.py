@@ -307,7 +307,7 @@ class EncoderModel(Adaptable):
 
     def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
         check_inputs(inputs)  # before Keras converts it to tensors or raises its own error
-        return super().__call__(id_arrays(inputs, self.vocabulary_size), *args, **kwargs)
+        return super().__call__(id_arrays(inputs, self), *args, **kwargs)
 
     def _outputs(self, inputs: Any, training: bool | None) -> dict[str, Any]:
         """Computes `call`."""

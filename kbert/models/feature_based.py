@@ -19,12 +19,14 @@ from kbert.layers.residual import Dropout
 from kbert.models.encoder import Encoder, HeadForm, check_inputs, id_arrays
 from kbert.models.feature_names import FEATURES, READERS
 from kbert.models.weights import misshapen, named_weights
+from kbert.optimization.steps import retraced
 
 STATES = "states"
 _ARGUMENTS = ("features", "reader", "reader_dim", "num_reader_layers", "dropout", "pooling")
 
 
 @keras.saving.register_keras_serializable("kbert")
+@retraced
 class FeatureBasedEncoder(keras.Model):
     """A frozen encoder whose states a small trained network reads; an `Encoder` to every task.
 
@@ -160,7 +162,7 @@ class FeatureBasedEncoder(keras.Model):
 
     def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
         check_inputs(inputs)  # before Keras raises its own error
-        return super().__call__(id_arrays(inputs, self.vocabulary_size), *args, **kwargs)
+        return super().__call__(id_arrays(inputs, self.encoder), *args, **kwargs)
 
     def call(self, inputs: Any, training: bool | None = None) -> dict[str, Any]:
         """Encodes a batch.
@@ -222,8 +224,7 @@ class FeatureBasedEncoder(keras.Model):
             inputs: dict of `token_ids` int (B, T), `segment_ids` int (B, T) and `padding_mask` bool
                 (B, T), of which the last two may be absent.
         """
-        found: list[Any] = self.encoder.attention_scores(inputs)
-        return found
+        return list(self.encoder.attention_scores(inputs))
 
     def to_checkpoint(self) -> Checkpoint:
         """Returns the checkpoint of the frozen encoder, with the reader in `features`."""

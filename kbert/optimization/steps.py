@@ -1,13 +1,16 @@
 """Steps of Keras' loops, whose signature depends on its backend, and their rows on several devices.
 """
 
+import functools
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 import keras
 from keras import tree
+
+_Class = TypeVar("_Class", bound=type)
 
 
 class WholeBatches(keras.distribution.DataParallel):
@@ -45,21 +48,47 @@ def rows_divided(model: Any, *args: Any) -> tuple[Any, ...]:
     return (*args[:-1], tree.map_structure(divided, args[-1]))
 
 
+def adapter_states(model: Any) -> list[Any]:
+    """Returns what graphs of a model hold on to beside its weights: the adapters within it."""
+    layers = model._flatten_layers()
+    return [layer.adapter_state for layer in layers if hasattr(layer, "adapter_state")]
+
+
+def drop_outdated_functions(model: Any) -> None:
+    """Drops functions of Keras' loops that were traced for other adapters than are active now."""
+    states = adapter_states(model)
+    if vars(model).get("_traced_for", states) != states:
+        model.train_function = model.test_function = model.predict_function = None
+    vars(model)["_traced_for"] = states  # not as an attribute: Keras would track it
+
+
+def retraced(model_class: _Class) -> _Class:
+    """Has Keras' loops of a class of models run with the adapters that are active by then."""
+
+    def checked(make: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(make)
+        def checked_make(self: Any, force: bool = False) -> Any:
+            drop_outdated_functions(self)
+            return make(self, force)
+
+        return checked_make
+
+    for name in ("make_train_function", "make_test_function", "make_predict_function"):
+        setattr(model_class, name, checked(getattr(model_class, name)))
+    return model_class
+
+
 def function_of_replicas(model: Any, name: str, force: bool) -> Any:
     """Returns a function of Keras' loops that `replication` of `model` makes; None without one.
 
-    Functions that were traced for other adapters of the encoder are dropped first: their graphs
-    would go on to compute with those.
+    Functions that were traced for other adapters are dropped first.
 
     Args:
-        model: has `replication`, and may have an `encoder` with adapters.
+        model: has `replication`.
         name: "train_function", "test_function" or "predict_function".
         force: whether to make it again.
     """
-    state = getattr(getattr(model, "encoder", None), "adapter_state", None)
-    if vars(model).get("_traced_for", state) != state:
-        model.train_function = model.test_function = model.predict_function = None
-    vars(model)["_traced_for"] = state  # not as an attribute: Keras would track it
+    drop_outdated_functions(model)
     return model.replication and model.replication.function(name, force)
 
 

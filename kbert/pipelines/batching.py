@@ -105,7 +105,7 @@ class Batching:
         """
         x = checked_inputs(x, batch_size)
         if isinstance(x, dict) and "token_ids" in x and not holds_texts(x):
-            return id_arrays(x, self.model.encoder.vocabulary_size)
+            return id_arrays(x, self.model.encoder)
         return x
 
     def encode_class_weight(self, weights: Any) -> Any:

@@ -10,6 +10,7 @@ from kbert.data.batches.mixtures import Columns
 from kbert.data.batches.packed_examples import text_tensor
 from kbert.data.batches.plans import BYTES_AT_A_TIME, answers_of_rows
 from kbert.data.batches.windowed_examples import WindowedExamples, window_examples
+from kbert.optimization.steps import adapter_states
 from kbert.pipelines.batching import (
     EVALUATION_TOKENS,
     Batching,
@@ -176,5 +177,5 @@ class WindowBatching(Batching):
         names = ("max_sequence_length", "stride", *self.model.graph_settings)
         settings = [getattr(self.model, name) for name in names]
         settings += [self.max_question_length, self.chunk_tokens]
-        settings.append(getattr(self.model.encoder, "adapter_state", None))
+        settings += adapter_states(self.model)
         return cached_graph(self.model, function, settings, specs)

@@ -1,5 +1,7 @@
 """The protocol of encoders, their inputs, and the one of a checkpoint."""
 
+from types import SimpleNamespace
+
 import keras
 import numpy as np
 import pytest
@@ -13,9 +15,12 @@ from kbert.models.encoder import (
     encoder_of,
     id_arrays,
 )
+from kbert.models.roberta import Roberta
 from tests.small_bert import small_bert
+from tests.small_pipelines import small_classifier
 
 SIZES = {"num_layers": 1, "hidden_dim": 8, "num_heads": 2, "intermediate_dim": 16}
+ENCODER = SimpleNamespace(vocabulary_size=20)
 
 
 def test_the_encoders_have_it():
@@ -50,27 +55,38 @@ def test_ids_that_are_no_integers():
     with pytest.raises(ValueError, match="`token_ids` must be of integers. Received: float32"):
         check_inputs({"token_ids": keras.KerasTensor((None, None))})
     with pytest.raises(ValueError, match="`segment_ids` must be of integers. Received: float64"):
-        id_arrays({"token_ids": ids, "segment_ids": np.zeros((2, 3))}, 20)
+        id_arrays({"token_ids": ids, "segment_ids": np.zeros((2, 3))}, ENCODER)
     with pytest.raises(ValueError, match="`token_ids` must be of integers. Received: <U1"):
-        id_arrays({"token_ids": [["a"]]}, 20)
+        id_arrays({"token_ids": [["a"]]}, ENCODER)
 
 
 def test_lists_of_ids_become_arrays():
     given = {"token_ids": [[1, 2], [19, 0]], "padding_mask": [[True, True], [True, False]]}
-    found = id_arrays(given, 20)
+    found = id_arrays(given, ENCODER)
     assert found["token_ids"].tolist() == given["token_ids"]
     assert found["padding_mask"].dtype == bool and given["token_ids"] == [[1, 2], [19, 0]]
     with pytest.raises(ValueError, match=r"`token_ids` must have rows of .* \[\[1, 2\], \[1\]\]"):
-        id_arrays({"token_ids": [[1, 2], [1]]}, 20)
+        id_arrays({"token_ids": [[1, 2], [1]]}, ENCODER)
 
 
 @pytest.mark.parametrize("wrong", [-1, 20])
 def test_ids_outside_the_vocabulary(wrong):
     message = rf"`token_ids` must be in \[0, 20\), the encoder's vocabulary. Received: {wrong}"
     with pytest.raises(ValueError, match=message):
-        id_arrays({"token_ids": np.array([[3, wrong, 4]])}, 20)
+        id_arrays({"token_ids": np.array([[3, wrong, 4]])}, ENCODER)
     with pytest.raises(ValueError, match=message):
         Bert(20, max_sequence_length=8, **SIZES)({"token_ids": np.array([[3, wrong, 4]])})
+
+
+@pytest.mark.parametrize("wrong", [-1, 2])
+def test_segments_that_the_encoder_has_not(wrong):
+    inputs = {"token_ids": np.array([[3, 4]]), "segment_ids": np.array([[0, wrong]])}
+    message = rf"`segment_ids` must be in \[0, 2\), the encoder's segments. Received: {wrong}"
+    with pytest.raises(ValueError, match=message):
+        Bert(20, max_sequence_length=8, **SIZES)(inputs)
+    with pytest.raises(ValueError, match=message):
+        small_classifier().predict(inputs)
+    Roberta(20, max_sequence_length=8, **SIZES)(inputs)  # has one, and does not read them
 
 
 def test_arguments_that_a_constructor_lacks():

@@ -14,10 +14,12 @@ from kbert.checkpoints.adapter_folder import NamedAdapter, write_adapter
 from kbert.layers.adapters.configs import AdapterConfig, adapter_config, config_values
 from kbert.models.adapters.adapter_set import ADAPTERS, AdapterSet, listed
 from kbert.models.adapters.loading import load_adapter, load_fusion, sizes_of
+from kbert.optimization.steps import retraced
 
 ROUTE = "task_ids"  # the input that says which adapter a row has
 
 
+@retraced
 class Adaptable(keras.Model):
     """Base class of encoders of post-norm blocks that take adapters, any number by name.
 
@@ -337,9 +339,12 @@ class Adaptable(keras.Model):
         return list(zip(blocks, found or [None] * len(blocks)))
 
     def _freeze_body(self) -> None:
-        """Leaves trainable what `train_adapter` says."""
-        for variable in self._left_out.variables:
-            variable.trainable = True
+        """Leaves trainable what `train_adapter` says, of what is not frozen in any case."""
+        left_out = set(map(id, self._left_out.variables))
+        for layer in self._flatten_layers() if left_out else ():
+            for variable in layer._trainable_variables:
+                if id(variable) in left_out:
+                    variable.trainable = layer.trainable
         self._left_out.variables = []
         if not self.adapters.trained:
             return

@@ -12,6 +12,7 @@ import tensorflow as tf
 from kbert.data.batches.packed_examples import PackedExamples
 from kbert.data.batches.plans import batch_plan
 from kbert.data.batches.windowed_examples import window_examples
+from kbert.optimization.steps import adapter_states
 from kbert.pipelines.batching import EVALUATION_TOKENS
 from kbert.text.graph_functions import cached_graph
 
@@ -58,8 +59,7 @@ def _computed(
 ) -> np.ndarray:
     """Returns what a function has for each sequence, float32 (n, width), in batches by length."""
     specs = {name: tf.TensorSpec((None, None), dtype) for name, dtype in _SPECS.items()}
-    adapters = getattr(model.encoder, "adapter_state", None)
-    settings = [width, model.normalize, model.pooling, adapters]
+    settings = [width, model.normalize, model.pooling, *adapter_states(model)]
     graph = cached_graph(model, function, settings, [specs])
     found = np.zeros((len(packed), width), "float32")
     budget = None if batch_size else EVALUATION_TOKENS

@@ -21,6 +21,7 @@ from kbert.data.batches.plans import size_batches
 from kbert.decoding.scores import length_penalty as penalty_of
 from kbert.decoding.search import Hypotheses, best_sequences
 from kbert.models.encoder_decoders.encoder_decoder import EncoderDecoder
+from kbert.optimization.steps import adapter_states
 from kbert.pipelines.signatures import Signature, text_specs
 from kbert.pipelines.text_inputs import listed, read_single_texts
 from kbert.tasks.answers import plain_values
@@ -327,7 +328,7 @@ class Translator(Translation):
             raise ValueError(
                 f"`texts` must be a list of str or bytes. Received: a {type(texts).__name__}"
             )
-        settings = [getattr(self, name) for name in _SEARCH]
+        settings = [getattr(self, name) for name in _SEARCH] + adapter_states(self)
         translate = cached_graph(self, self.translate, settings, text_specs(False))
         sizes = np.array([len(text) for text in read], "int64")
         # Without texts, an empty batch provides the shapes of the outputs.

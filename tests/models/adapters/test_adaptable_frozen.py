@@ -1,0 +1,57 @@
+"""What trains of an encoder with a trained adapter once it, or a part of it, is frozen."""
+
+from typing import Any
+
+import numpy as np
+
+from kbert.models.bert import Bert
+from kbert.models.feature_based import FeatureBasedEncoder
+from tests.small_bert import small_bert
+from tests.small_pipelines import small_classifier
+
+
+def adapted() -> Bert:
+    model = small_bert()
+    model.add_adapter("one")
+    model.train_adapter("one")
+    return model
+
+
+def trained(model: Any) -> set[str]:
+    return {variable.path.split("/")[1] for variable in model.trainable_variables}
+
+
+def test_a_frozen_encoder_is_frozen_whole():
+    model = adapted()
+    model.trainable = False
+    assert not any(variable.trainable for variable in model.variables)
+    assert not FeatureBasedEncoder(adapted(), "last", "linear").trainable_variables
+    model.add_adapter("two")
+    assert not model.trainable_variables
+    model.trainable = True
+    assert trained(model) == {"adapters", "pooler"}
+
+
+def test_the_head_alone_trains_and_the_weights_stay():
+    model = small_classifier()
+    encoder = model.encoder
+    encoder.add_adapter("one")
+    encoder.train_adapter("one")
+    encoder.trainable = False
+    before = [np.array(variable) for variable in encoder.variables]
+    model.compile("sgd")
+    model.fit(["a film", "a plot"], ["no", "yes"], verbose=0)
+    for variable, value in zip(encoder.variables, before):
+        np.testing.assert_array_equal(variable, value, err_msg=variable.path)
+    assert len(model.trainable_variables) == 2
+
+
+def test_a_part_that_was_frozen_stays_so_whatever_follows():
+    model = adapted()
+    model.embeddings.trainable = model.blocks[0].trainable = False
+    model.add_adapter("two")
+    assert trained(model) == {"adapters", "pooler"}
+    model.train_encoder()
+    assert trained(model) == {"encoder_block_1", "adapters", "pooler"}
+    model.embeddings.trainable = True
+    assert trained(model) == {"embeddings", "encoder_block_1", "adapters", "pooler"}
