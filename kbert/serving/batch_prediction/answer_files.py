@@ -161,9 +161,11 @@ def answer_file(output: str | os.PathLike[str], made_of: Mapping[str, Any]) -> I
         wanted = json.loads(json.dumps(made_of))
         # An earlier run without a finished block leaves nothing to resume.
         if not about.is_file() or not _has_blocks(folder):
+            (folder / _COLUMNS).unlink(missing_ok=True)
             write_atomically(about, json.dumps(wanted, indent=1))
         found = json.loads(about.read_text(encoding="utf-8"))
-        changed = [key for key in wanted if found.get(key) != wanted[key]]
+        # A part has a fact that the whole has not, and the other way round.
+        changed = [key for key in {**wanted, **found} if found.get(key) != wanted.get(key)]
         if changed:
             raise ValueError(
                 f"`--output` must be gone on with as it was begun. Received: another "

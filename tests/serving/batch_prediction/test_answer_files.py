@@ -156,6 +156,13 @@ def test_another_model_does_not_go_on(tmp_path: Path):
             pass
 
 
+def test_columns_without_a_block_do_not_count(tmp_path: Path):
+    # What a process leaves that is killed while it writes the first block.
+    (folder := tmp_path / ".a.tsv.answers").mkdir()
+    (folder / "columns.json").write_text('{"input": ["old"], "answers": {"entity": "entity"}}')
+    assert written(tmp_path / "a.tsv", ROWS).startswith(b"id\ttext\tlabel\tpredicted_label")
+
+
 def test_columns_stay(tmp_path: Path):
     with answer_file(tmp_path / "a.tsv", {}) as file:
         file.write(block(0, ROWS), ANSWERS)
