@@ -4,11 +4,13 @@ Source of the idea that a second task first helps: Phang et al. 2018 (STILTs).
 """
 
 import json
+import os
 import shutil
 from pathlib import Path
 from typing import Any
 
-from kbert.options.kinds import read_config_file
+from kbert.options.kinds import config_text, read_config_file
+from kbert.storage.files import write_atomically
 from kbert.training.callbacks.epoch_record import numbers
 from kbert.training.config.stages_config import TASK, StageConfig, StagesConfig
 from kbert.training.recipes.recipe import environment
@@ -16,6 +18,9 @@ from kbert.training.run import train
 from kbert.training.runs import run_directory as runs
 from kbert.training.runs.run_directory import Run, RunLog, load_run
 from kbert.training.runs.stopped_runs import changed_keys, kept_run, resumes
+
+# Options of a stage that name its chain's folder.
+_PATHS = ("encoder", "fuse", "output")
 
 
 def train_stages(config: StagesConfig) -> Path:
@@ -58,10 +63,28 @@ def _forget_others(folder: Path, stages: dict[str, StageConfig], log: RunLog) ->
         partial = run.with_name(f"{name}{runs.INCOMPLETE}")
         for found in (run, partial):
             if (found / runs.CONFIG).is_file():
-                is_other |= bool(changed_keys(read_config_file(found / runs.CONFIG), own))
+                stored = read_config_file(found / runs.CONFIG)
+                options = _moved(stored, folder)
+                if options != stored:
+                    write_atomically(found / runs.CONFIG, config_text(options))
+                is_other |= bool(changed_keys(options, own))
             if is_other and found.is_dir():
                 log.line(f"{found.name} is of other options: it does not count")
                 shutil.rmtree(found)
+
+
+def _moved(options: dict[str, Any], folder: Path) -> dict[str, Any]:
+    """Returns a stage's options with the folder that its chain has now, however it is spelled."""
+    before = os.path.join(os.path.dirname(options["output"]), "")
+
+    def now(value: Any) -> Any:
+        if isinstance(value, list):
+            return [now(one) for one in value]
+        if isinstance(value, str) and value.startswith(before):
+            return os.fspath(folder / value[len(before) :])
+        return value
+
+    return {key: now(options[key]) if key in _PATHS else options[key] for key in options}
 
 
 def _write_results(folder: Path, done: dict[str, Run]) -> None:

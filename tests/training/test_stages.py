@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file
 
+from kbert.options.kinds import read_config_file
 from kbert.training import stages as stages_module
 from kbert.training.config.stages_config import StagesConfig
 from kbert.training.run import look_first, train
@@ -95,6 +96,18 @@ def test_a_stopped_chain_goes_on(
     assert trained == ["score", "mood", "mood"]
     one, other = (load_file(run / "model" / "model.safetensors") for run in (finished, again))
     assert all((one[name] == other[name]).all() for name in one)
+
+
+def test_a_stopped_chain_goes_on_where_its_folder_is_spelled_otherwise(
+    tiny: Tiny, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, eagerly: None
+):
+    monkeypatch.chdir(tmp_path)
+    trained = stopped_in_the_second_stage(config(tiny, Path("run")), monkeypatch)
+    asked = config(tiny, tmp_path / "run")
+    train(asked)
+    assert trained == ["score", "mood", "mood"]
+    stored = read_config_file(tmp_path / "run" / "mood" / "config.yaml")
+    assert stored["encoder"] == str(tmp_path / "run.incomplete" / "score")
 
 
 @pytest.mark.slow

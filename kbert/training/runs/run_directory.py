@@ -63,6 +63,10 @@ def check_output(output: str | os.PathLike[str], overwrite: bool, resume: bool =
     partial = _partial(target)
     if target.is_file():
         raise NotADirectoryError(f"`output` must be a folder. Received a file: output={output!s}")
+    if target.is_symlink() and not target.exists():
+        raise FileNotFoundError(
+            f"`output` must be a folder. Received a link that leads nowhere: output={output!s}"
+        )
     if target.exists() and not overwrite:
         raise FileExistsError(
             "`output` must not exist yet, unless overwrite is true (--overwrite). "

@@ -80,13 +80,19 @@ class StopSignals:
     def deferred(self) -> Iterator[None]:
         """Makes signals only set `received` while the block runs; a second Ctrl-C ends the block.
 
-        At its end, TrainingStopped is raised if a signal came to which the block did not react.
+        At its end, TrainingStopped is raised if a signal came to which the block did not react; and
+        at its begin if one came before: Python loses what is raised within a callback of its
+        garbage collector, such as that of JAX.
         """
+        self._check()
         self._waits = True
         try:
             yield
         finally:
             self._waits = False
+        self._check()
+
+    def _check(self) -> None:
         if self.received is not None:
             raise TrainingStopped(f"stopped by {self.received}. {self.how_to_resume}")
 
@@ -97,13 +103,13 @@ class StopSignals:
             TrainingStopped: The signal is not deferred.
             KeyboardInterrupt: Ctrl-C that is not deferred, or the second one.
         """
-        name = signal.Signals(number).name
-        if number == signal.SIGINT and (not self._waits or self.received is not None):
+        before, name = self.received, signal.Signals(number).name
+        self.received = before or name
+        if number == signal.SIGINT and (not self._waits or before is not None):
             raise KeyboardInterrupt
         if not self._waits:
             raise TrainingStopped(f"stopped by {name}. {self.how_to_resume}")
-        if self.received is None:
-            self.received = name
+        if before is None:
             # The process may be in the middle of writing to sys.stderr, which is not reentrant.
             os.write(2, f"\n{name}: stops when the running step is done and saved\n".encode())
 

@@ -148,6 +148,9 @@ def test_overwrite_takes_runs_only(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(NotADirectoryError, match="`output` must be a folder. Received a file"):
         check_output(tmp_path / "file", overwrite=True)
+    (tmp_path / "link").symlink_to(tmp_path / "nowhere")
+    with pytest.raises(FileNotFoundError, match="Received a link that leads nowhere: output="):
+        check_output(tmp_path / "link", overwrite=False, resume=True)
 
 
 def test_what_is_no_run_is_refused(tmp_path):

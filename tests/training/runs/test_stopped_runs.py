@@ -1,3 +1,4 @@
+import gc
 import signal
 import threading
 
@@ -32,6 +33,25 @@ def test_within_another_block_the_way_on_is_that_of_the_outer_one():
             send(signal.SIGTERM)
     with stop_signals("Inner") as stop:
         assert stop.how_to_resume == "Inner"
+
+
+def test_a_signal_that_python_lost_counts_where_the_training_begins(capfd):
+    asked = [signal.SIGTERM]
+
+    def in_the_collector(*_):
+        if asked:
+            send(asked.pop())  # what is raised in such a callback is printed and lost
+
+    gc.callbacks.append(in_the_collector)
+    try:
+        with stop_signals() as stop:
+            gc.collect()
+            assert not asked
+            with pytest.raises(TrainingStopped, match="stopped by SIGTERM"):
+                with stop.deferred():
+                    raise AssertionError("not reached")
+    finally:
+        gc.callbacks.remove(in_the_collector)
 
 
 def test_where_nothing_has_to_be_waited_for_it_stops_at_once():
