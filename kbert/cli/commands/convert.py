@@ -20,7 +20,7 @@ def convert(
     ],
     target: Annotated[Path, Argument(help="The folder to make.", metavar="DST")],
     format: Annotated[str, Option(help=f"What to write: {', '.join(FORMATS)}.")],
-    overwrite: Annotated[bool, Option(help="Whether an existing folder may be replaced.")] = False,
+    overwrite: Annotated[bool, Option(help="Whether an old checkpoint may be replaced.")] = False,
 ) -> None:
     """Turn a checkpoint into another format, and compare.
 
@@ -57,9 +57,28 @@ def convert(
         raise FileExistsError(
             f"`DST` must not exist yet, unless --overwrite is given. Received: {target}"
         )
+    _check_overwritten(Path(source), target)
     from kbert.cli.actions.conversion import convert_checkpoint
 
     write_result(convert_checkpoint(source, target, format, overwrite))
+
+
+def _check_overwritten(source: Path, target: Path) -> None:
+    """Raises a FileExistsError for a folder that holds more than a checkpoint, or the source."""
+    from kbert.checkpoints.arrays.checkpoint_files import FORMAT_FILES
+    from kbert.training.runs.run_directory import is_run
+
+    if not target.exists():
+        return
+    known = (*FORMAT_FILES.values(), "bert_config.json", "modules.json")
+    holds_source = source.exists() and source.resolve().is_relative_to(target.resolve())
+    is_other = not any((target / name).is_file() for name in known)
+    is_other &= not target.is_dir() or any(target.iterdir())
+    if holds_source or is_other or is_run(target):
+        raise FileExistsError(
+            "`DST` must be new, empty or an old checkpoint that does not hold `SRC`: nothing else "
+            f"is overwritten. Received: {target}"
+        )
 
 
 @reported
