@@ -164,7 +164,11 @@ def find_vocabulary(
     tokens: tuple[str, ...] | None
     if path is not None and path.is_file():
         # Not splitlines(): some tokens are line separators of Unicode.
-        tokens = tuple(path.read_text(encoding="utf-8").removesuffix("\n").split("\n"))
+        try:
+            content = path.read_text(encoding="utf-8")
+        except UnicodeDecodeError as error:
+            raise ValueError(f"`{path}` must be UTF-8. Received: {error}") from error
+        tokens = tuple(content.removesuffix("\n").split("\n"))
     else:
         path, tokens = None, _tokens_of_tokenizer_json(directory / _TOKENIZER)
     if tokens is not None and len(tokens) > vocabulary_size:

@@ -1,6 +1,5 @@
 """`kbert export`, and `kbert check`, which tells whether a server can run an export."""
 
-import json
 import re
 from pathlib import Path
 from typing import Annotated, Any
@@ -217,11 +216,12 @@ def _signatures(path: Path) -> dict[str, Any]:
 
 def _about(run: Path) -> dict[str, Any] | None:
     """Returns the export card's facts of the training: names of files, without folders."""
+    from kbert.checkpoints.arrays.checkpoint_files import read_json_object
     from kbert.training.runs.run_directory import REPORT, is_run, load_run
 
     if not is_run(run):
         return None
-    report = json.loads((run / REPORT).read_text(encoding="utf-8"))
+    report = read_json_object(run / REPORT)
     metrics = load_run(run).metrics.get("final") or {}
     return {
         "data": [

@@ -1,6 +1,5 @@
 """`kbert info` and `kbert doctor`: what a folder holds, and what is installed."""
 
-import json
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -68,10 +67,11 @@ def doctor() -> None:
 
 
 def _of_run(path: str) -> dict[str, Any]:
+    from kbert.checkpoints.arrays.checkpoint_files import read_json_object
     from kbert.training.runs.run_directory import REPORT, load_run
 
     run = load_run(path)
-    report = json.loads((Path(path) / REPORT).read_text(encoding="utf-8"))
+    report = read_json_object(Path(path) / REPORT)
     metrics = {k: v for k, v in run.metrics.items() if k not in ("epochs", "intervals")}
     return {"kind": "run", "config": run.config.to_dict(), "report": report, "metrics": metrics}
 

@@ -177,6 +177,7 @@ def check_export(path: str | os.PathLike[str]) -> ExportReport:
         *compilation_problems(saved.graph),
         *device_problems(saved.graph),
         *signature_problems(saved.signatures),
+        *file_problems(export_dir, ops),
     ]
     return ExportReport(
         path=export_dir,
@@ -261,6 +262,19 @@ def signature_problems(signatures: Mapping[str, Any]) -> Iterator[str]:
                         f"The {kind} {key!r} of the signature {name!r} must have a first dimension "
                         f"that is the batch and may vary. It has the shape {tensor.shape}."
                     )
+
+
+def file_problems(export_dir: Path, ops: set[str]) -> Iterator[str]:
+    """Yields what is missing of the files of the weights, for a graph that has any."""
+    if not ops & {"VarHandleOp", "VariableV2"}:
+        return
+    folder = export_dir / "variables"
+    shards = sorted(file.name for file in folder.glob("variables.data-*"))
+    count = int(shards[0].rpartition("-")[2]) if shards else 1
+    wanted = [f"variables.data-{number:05d}-of-{count:05d}" for number in range(count)]
+    for name in ("variables.index", *wanted):
+        if not (folder / name).is_file():
+            yield f"The file variables/{name} is missing, without which there are no weights."
 
 
 def sizes_of(export_dir: str | os.PathLike[str]) -> dict[str, int]:

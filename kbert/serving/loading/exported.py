@@ -40,7 +40,13 @@ class LoadedModel:
         self.meta_graph.ClearField("graph_def")
         self.signatures = signatures_of(self.meta_graph)
         # The object keeps the weights alive; the signatures alone do not.
-        self._loaded: Any = tf.saved_model.load(str(path))
+        try:
+            self._loaded: Any = tf.saved_model.load(str(path))
+        except (tf.errors.OpError, OSError, IndexError, ValueError) as error:
+            raise ValueError(
+                f"`{self.path / 'variables'}` must hold the weights of the export, whole. "
+                f"Received: {str(error).splitlines()[0]}"
+            ) from error
 
     def run(self, signature: str, inputs: Mapping[str, Any]) -> dict[str, np.ndarray]:
         """Calls a signature once; inputs and outputs are batches (B, ...), strings are bytes."""

@@ -20,6 +20,12 @@ def test_more_tokens_than_rows(tmp_path: Path) -> None:
         find_vocabulary(tmp_path, 2)
 
 
+def test_a_file_that_is_not_utf8(tmp_path: Path) -> None:
+    (tmp_path / "vocab.txt").write_bytes(b"a\n\xff\n")
+    with pytest.raises(ValueError, match="vocab.txt` must be UTF-8. Received: 'utf-8' codec"):
+        find_vocabulary(tmp_path, 5)
+
+
 def test_tokenizer_json_alone(tmp_path: Path) -> None:
     path = tmp_path / "tokenizer.json"
     path.write_text(json.dumps({"model": {"type": "WordPiece", "vocab": {"b": 1, "a": 0}}}))

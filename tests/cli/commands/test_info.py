@@ -1,4 +1,5 @@
 import json
+import shutil
 import sys
 
 import pytest
@@ -17,6 +18,13 @@ def test_a_run(finished_run):
     assert found["kind"] == "run" and found["config"]["epochs"] == 2
     assert found["report"]["examples"]["train"]["count"] == 24
     assert "final" in found["metrics"] and "epochs" not in found["metrics"]
+
+
+def test_a_run_with_a_damaged_report(finished_run, tmp_path):
+    shutil.copytree(finished_run, run := tmp_path / "run")
+    (run / "report.json").write_text('{"a":\n')
+    result = info(run)
+    assert result.exit_code == 2 and "report.json` must be a JSON file" in result.stderr
 
 
 def test_a_checkpoint_and_a_model(tiny, finished_run):

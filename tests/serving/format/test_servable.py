@@ -1,6 +1,7 @@
 """Each thing that keeps TF Serving from serving an export is found."""
 
 import re
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import tensorflow_text
 from tensorflow.core.protobuf import saved_model_pb2
 
 from kbert.serving.format.servable import check_export
+from kbert.serving.loading.exported import LoadedModel
 
 
 def save(folder: Path, function: Callable[[tf.Tensor], Any], shape: Any = (None, 2)) -> Path:
@@ -49,6 +51,24 @@ def test_the_sizes_are_those_of_the_files(exported_path: Path):
     files = [file for file in exported_path.rglob("*") if file.is_file()]
     assert report.variable_bytes == data.stat().st_size
     assert report.other_bytes == sum(file.stat().st_size for file in files if file != data)
+
+
+@pytest.mark.parametrize("name", ["variables.data-00000-of-00001", "variables.index"])
+def test_a_missing_file_of_weights_is_found(exported_path: Path, tmp_path: Path, name: str):
+    copy = Path(shutil.copytree(exported_path, tmp_path / "1"))
+    (copy / "variables" / name).unlink()
+    told = f"The file variables/{name} is missing, without which there are no weights."
+    assert check_export(copy).problems == (told,)
+    with pytest.raises(ValueError, match="1/variables` must hold the weights of the export, whole"):
+        LoadedModel(copy)
+
+
+def test_cut_weights_are_told(exported_path: Path, tmp_path: Path):
+    copy = Path(shutil.copytree(exported_path, tmp_path / "1"))
+    data = copy / "variables" / "variables.data-00000-of-00001"
+    data.write_bytes(data.read_bytes()[: data.stat().st_size // 2])
+    with pytest.raises(ValueError, match="1/variables` must hold the weights of the export, whole"):
+        LoadedModel(copy)
 
 
 def test_a_call_of_python_is_found(tmp_path: Path):
