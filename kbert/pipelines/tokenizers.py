@@ -38,7 +38,8 @@ def tokenizer_of(checkpoint: Checkpoint, **kwargs: Any) -> Tokenizer:
         unread = checkpoint.unread_vocabulary
         received = f"{unread} alone, SentencePiece, which is not read here yet"
         raise ValueError(
-            "the checkpoint must have a vocabulary (vocab.txt) beside its weights. "
+            "the checkpoint must have a vocabulary beside its weights: vocab.txt, or "
+            "vocabulary.txt in kbert's own format. "
             f"Received: {received if unread else 'none'}"
         )
     return WordPiece(

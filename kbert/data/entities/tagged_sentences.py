@@ -94,7 +94,7 @@ def in_scheme(
                 raise ValueError(
                     f"{sentences.source}, line {line} (sentence {i + 1}, word {wrong[0] + 1}): "
                     f"{wrong[1]}. Received: {sentence[wrong[0]]!r} in the scheme {scheme}. "
-                    "repair='conlleval' reads such tags as conlleval does."
+                    "In Python, repair='conlleval' reads such tags as conlleval does."
                 )
         tags.append(convert(sentence, scheme, target, repair))
     if repaired:
@@ -159,7 +159,7 @@ def read_conll(
         raise ValueError("`separator` must be a character or None. Received: separator=''")
     source = os.fspath(path)
     text = read_text(path, encoding_errors)
-    sentences, documents = _sentences(text, separator)
+    sentences, documents = _sentences(source, text, separator)
     if not sentences:
         received = "no row of words" if text.strip() else "an empty file"
         raise ValueError(f"{source}: the file must hold sentences. Received: {received}")
@@ -173,7 +173,9 @@ def read_conll(
     return TaggedSentences(words, tags, documents, source, [rows[0].number for rows in sentences])
 
 
-def _sentences(text: str, separator: str | None) -> tuple[list[list[_Row]], list[int]]:
+def _sentences(
+    source: str, text: str, separator: str | None
+) -> tuple[list[list[_Row]], list[int]]:
     """Returns the rows of each sentence, and the number of its document."""
     sentences: list[list[_Row]] = []
     documents: list[int] = []
@@ -191,6 +193,11 @@ def _sentences(text: str, separator: str | None) -> tuple[list[list[_Row]], list
             sentences.append(rows)
             documents.append(document)
         line = line.rstrip("\r")
+        if "\r" in line:
+            raise ValueError(
+                f"{source}, line {number}: lines must end in a line feed, with or without a "
+                "carriage return before it. Received: carriage returns alone"
+            )
         cells = _BLANKS.split(line.strip(" \t")) if separator is None else line.split(separator)
         rows.append(_Row(number, line, cells))
     return sentences, documents

@@ -58,9 +58,9 @@ def read_parallel(
         names = f"{names} and {os.fspath(target_path)}"
         if len(sources) != len(targets):
             raise ValueError(
-                "`source_path` and `target_path` must have the same number of lines. Received: "
-                f"{len(sources)} lines in {os.fspath(source_path)}, {len(targets)} lines in "
-                f"{os.fspath(target_path)}"
+                "The files of sentences and translations must have the same number of lines. "
+                f"Received: {len(sources)} lines in {os.fspath(source_path)}, {len(targets)} lines "
+                f"in {os.fspath(target_path)}"
             )
     if not sources:
         raise ValueError(f"{names}: there must be sentences. Received: empty files")

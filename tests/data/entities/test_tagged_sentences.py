@@ -68,7 +68,7 @@ def test_impossible_tags_name_the_sentence_and_the_line(recwarn):
     given = sentences("B-A I-A", "O B-A", "O O I-A B-B")
     message = (
         r"f\.conll, line 32 \(sentence 3, word 3\): I- must follow B- or I- of its type, not O\. "
-        r"Received: 'I-A' in the scheme bio\. repair='conlleval' reads"
+        r"Received: 'I-A' in the scheme bio\. In Python, repair='conlleval' reads"
     )
     with pytest.raises(ValueError, match=message):
         in_scheme(given)

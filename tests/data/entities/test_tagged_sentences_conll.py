@@ -114,6 +114,7 @@ def test_words_without_tags(tmp_path):
         ("a O\n\tO\n", {}, r"d\.conll, line 2: each row must have 2 columns"),
         ("a\tO\n\tO\n", {"separator": "\t"}, r"line 2: the word must not be empty .*Received: ''"),
         ("a\tO\nb\t \n", {"separator": "\t"}, r"line 2: the tag must not be empty .*: ' '"),
+        (b"a B\rb O\r\rc O\r", {}, r"d\.conll, line 1: lines must end in a line feed"),
         ("a O\n\u00a0 O\n", {}, r"line 2: the word must not be empty or white space.*xa0'"),
         ("a O\n", {"tag_column": 2}, r"line 1: `tag_column` must be one of .*: tag_column=2"),
         ("a O\n", {"word_column": -3}, r"line 1: `word_column` must be one of the row's 2 columns"),

@@ -38,7 +38,7 @@ def test_sources_alone(tmp_path):
 def test_different_numbers_of_lines_name_both(tmp_path):
     source, target = pair(tmp_path, "a\nb\nc\n", "a\nb\n")
     message = (
-        r"`source_path` and `target_path` must have the same number of lines\. Received: 3 lines "
+        r"The files of .* must have the same number of lines\. Received: 3 lines "
         r"in .*a\.en, 2 lines in .*a\.de"
     )
     with pytest.raises(ValueError, match=message):
