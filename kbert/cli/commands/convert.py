@@ -64,17 +64,18 @@ def convert(
 
 
 def _check_overwritten(source: Path, target: Path) -> None:
-    """Raises a FileExistsError for a folder that holds more than a checkpoint, or the source."""
+    """Raises a FileExistsError for what is no checkpoint, or holds the source or this folder."""
     from kbert.checkpoints.arrays.checkpoint_files import FORMAT_FILES
     from kbert.training.runs.run_directory import is_run
 
     if not target.exists():
         return
     known = (*FORMAT_FILES.values(), "bert_config.json", "modules.json")
-    holds_source = source.exists() and source.resolve().is_relative_to(target.resolve())
+    inside = [one.resolve() for one in (source, Path.cwd()) if one.exists()]
+    is_needed = any(one.is_relative_to(target.resolve()) for one in inside)
     is_other = not any((target / name).is_file() for name in known)
     is_other &= not target.is_dir() or any(target.iterdir())
-    if holds_source or is_other or is_run(target):
+    if is_needed or is_other or is_run(target):
         raise FileExistsError(
             "`DST` must be new, empty or an old checkpoint that does not hold `SRC`: nothing else "
             f"is overwritten. Received: {target}"

@@ -269,7 +269,7 @@ def file_problems(export_dir: Path, ops: set[str]) -> Iterator[str]:
     if not ops & {"VarHandleOp", "VariableV2"}:
         return
     folder = export_dir / "variables"
-    shards = sorted(file.name for file in folder.glob("variables.data-*"))
+    shards = sorted(file.name for file in folder.glob("variables.data-?????-of-?????"))
     count = int(shards[0].rpartition("-")[2]) if shards else 1
     wanted = [f"variables.data-{number:05d}-of-{count:05d}" for number in range(count)]
     for name in ("variables.index", *wanted):

@@ -44,8 +44,8 @@ class LoadedModel:
             self._loaded: Any = tf.saved_model.load(str(path))
         except (tf.errors.OpError, OSError, IndexError, ValueError) as error:
             raise ValueError(
-                f"`{self.path / 'variables'}` must hold the weights of the export, whole. "
-                f"Received: {str(error).splitlines()[0]}"
+                f"`{path}` must be a SavedModel that TensorFlow can load, with all of its weights. "
+                f"Received: {str(error).partition(chr(10))[0]}"
             ) from error
 
     def run(self, signature: str, inputs: Mapping[str, Any]) -> dict[str, np.ndarray]:

@@ -19,7 +19,7 @@ def test_the_result_is_json(finished_run, tmp_path):
     assert difference["sequence_output"] == 0.0 and difference["heads"]["classifier.weight"] == 0.0
 
 
-def test_a_checkpoint_alone_is_overwritten(tiny, finished_run, tmp_path):
+def test_a_checkpoint_alone_is_overwritten(tiny, finished_run, tmp_path, monkeypatch):
     target = tmp_path / "new"
     for format in ("huggingface", "kbert"):
         result = convert(tiny.encoder, target, "--format", format, "--overwrite")
@@ -39,6 +39,9 @@ def test_a_checkpoint_alone_is_overwritten(tiny, finished_run, tmp_path):
     ):
         result = convert(source, tmp_path / name, "--format", "kbert", "--overwrite")
         assert result.exit_code == 2 and "nothing else is overwritten" in result.stderr, name
+    monkeypatch.chdir(target)
+    result = convert(tiny.encoder, ".", "--format", "kbert", "--overwrite")
+    assert result.exit_code == 2 and "nothing else is overwritten" in result.stderr
     assert sorted(tmp_path.rglob("*")) == before
 
 

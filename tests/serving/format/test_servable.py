@@ -59,7 +59,7 @@ def test_a_missing_file_of_weights_is_found(exported_path: Path, tmp_path: Path,
     (copy / "variables" / name).unlink()
     told = f"The file variables/{name} is missing, without which there are no weights."
     assert check_export(copy).problems == (told,)
-    with pytest.raises(ValueError, match="1/variables` must hold the weights of the export, whole"):
+    with pytest.raises(ValueError, match="1` must be a SavedModel that TensorFlow can load"):
         LoadedModel(copy)
 
 
@@ -67,7 +67,7 @@ def test_cut_weights_are_told(exported_path: Path, tmp_path: Path):
     copy = Path(shutil.copytree(exported_path, tmp_path / "1"))
     data = copy / "variables" / "variables.data-00000-of-00001"
     data.write_bytes(data.read_bytes()[: data.stat().st_size // 2])
-    with pytest.raises(ValueError, match="1/variables` must hold the weights of the export, whole"):
+    with pytest.raises(ValueError, match="1` must be a SavedModel that TensorFlow can load"):
         LoadedModel(copy)
 
 
