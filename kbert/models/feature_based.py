@@ -25,8 +25,8 @@ STATES = "states"
 _ARGUMENTS = ("features", "reader", "reader_dim", "num_reader_layers", "dropout", "pooling")
 
 
-@keras.saving.register_keras_serializable("kbert")
 @retraced
+@keras.saving.register_keras_serializable("kbert")
 class FeatureBasedEncoder(keras.Model):
     """A frozen encoder whose states a small trained network reads; an `Encoder` to every task.
 
