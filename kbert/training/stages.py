@@ -3,12 +3,12 @@
 Source of the idea that a second task first helps: Phang et al. 2018 (STILTs).
 """
 
-import json
 import os
 import shutil
 from pathlib import Path
 from typing import Any
 
+from kbert.checkpoints.arrays.checkpoint_files import read_json_object
 from kbert.options.kinds import config_text, read_config_file
 from kbert.storage.files import write_atomically
 from kbert.training.callbacks.epoch_record import numbers
@@ -98,7 +98,7 @@ def _write_results(folder: Path, done: dict[str, Run]) -> None:
     summary["seconds"] = sum(run.metrics.get("seconds", 0.0) for run in done.values())
     runs.write_json(summary, folder / runs.METRICS)
     files = {name: run.directory / runs.REPORT for name, run in done.items()}
-    reports = {name: json.loads(file.read_text(encoding="utf-8")) for name, file in files.items()}
+    reports = {name: read_json_object(file) for name, file in files.items()}
     runs.write_json({"task": TASK, "stages": reports}, folder / runs.REPORT)
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from kbert.checkpoints.arrays.checkpoint_files import read_json_object
 from kbert.options.configuration import Configuration
 from kbert.options.kinds import read_config_file
 from kbert.training.runs.run_directory import CONFIG, METRICS, REPORT, RunLog, stopped_run
@@ -156,7 +157,7 @@ def is_measured(folder: Path, config: Configuration, report: Mapping[str, Any]) 
     if not (folder / METRICS).is_file():
         return False
     changed = bool(changed_keys(read_config_file(folder / CONFIG), config))
-    before = json.loads((folder / REPORT).read_text(encoding="utf-8"))
+    before = read_json_object(folder / REPORT)
     if changed or any(before.get(key) != report[key] for key in report if key.endswith(_HASH)):
         (folder / METRICS).unlink()
         return False
