@@ -2,13 +2,14 @@
 
 import pytest
 
-from kbert.checkpoints.arrays.checkpoint_files import open_safetensors, read_json_object
+from kbert.checkpoints.arrays.checkpoint_files import open_safetensors
 from kbert.checkpoints.pretrained import PRETRAINED, SHIPPED, resolve
 from kbert.data.entities.tagged_sentences import read_conll
 from kbert.data.questions.squad import read_squad
 from kbert.data.samples import sample_path
 from kbert.metrics.answers import squad_metrics
 from kbert.metrics.entities import entity_metrics
+from kbert.storage.json_files import read_json_object
 from kbert.tasks.load import load
 
 # Bytes of all files together, as promised in the documentation.

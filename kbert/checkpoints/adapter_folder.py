@@ -16,12 +16,11 @@ import numpy as np
 from kbert.checkpoints.arrays.checkpoint import Checkpoint
 from kbert.checkpoints.arrays.checkpoint_files import (
     FORMAT_FILES,
-    json_text,
     open_safetensors,
-    read_json_object,
     write_safetensors,
 )
 from kbert.storage.files import atomic_directory
+from kbert.storage.json_files import json_text, read_json_object
 
 CONFIG = FORMAT_FILES["kbert_adapters"]
 WEIGHTS = "adapters.safetensors"

@@ -10,12 +10,12 @@ import numpy as np
 from kbert.architectures import CAPTIONERS, check_known
 from kbert.checkpoints.arrays.checkpoint_files import (
     FORMAT_FILES,
-    json_text,
     open_safetensors,
     write_safetensors,
 )
 from kbert.checkpoints.encoder_folder import read_about
 from kbert.storage.files import atomic_directory, sha256_of, verify_sha256
+from kbert.storage.json_files import json_text
 
 CONFIG = FORMAT_FILES["captioning"]
 DECODER, EXTRACTOR, SUBWORDS = "model.safetensors", "extractor.safetensors", "subwords.model"

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from kbert.checkpoints.arrays.checkpoint_files import json_text
 from kbert.checkpoints.arrays.weight_table import check_arrays, transformer_shapes
 from kbert.extras import install_extra
 from kbert.storage.files import atomic_directory
+from kbert.storage.json_files import json_text
 
 # kbert's activation -> the name in ctranslate2.specs.common_spec.Activation.
 _ACTIVATIONS = {

@@ -10,9 +10,7 @@ from kbert.architectures import BERT, ENCODERS, check_known, encoder_layout
 from kbert.checkpoints.arrays.checkpoint import Checkpoint
 from kbert.checkpoints.arrays.checkpoint_files import (
     FORMAT_FILES,
-    json_text,
     open_safetensors,
-    read_json_object,
     write_safetensors,
 )
 from kbert.checkpoints.arrays.tokenizer_files import (
@@ -21,6 +19,7 @@ from kbert.checkpoints.arrays.tokenizer_files import (
     write_tokenizer,
 )
 from kbert.storage.files import atomic_directory
+from kbert.storage.json_files import json_text, read_json_object
 
 CONFIG = FORMAT_FILES["kbert"]
 WEIGHTS = "model.safetensors"

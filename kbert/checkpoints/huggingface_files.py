@@ -13,9 +13,7 @@ from kbert.checkpoints.arrays.checkpoint_files import (
     FORMAT_FILES,
     SafetensorsFiles,
     dtype_of,
-    json_text,
     open_safetensors,
-    read_json_object,
     shards_of,
     write_safetensors,
 )
@@ -37,6 +35,7 @@ from kbert.checkpoints.huggingface_config import (
     set_labels,
 )
 from kbert.storage.files import atomic_directory
+from kbert.storage.json_files import json_text, read_json_object
 
 CONFIG = FORMAT_FILES["huggingface"]
 WEIGHTS = "model.safetensors"

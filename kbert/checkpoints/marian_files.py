@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from kbert.checkpoints.arrays.checkpoint_files import open_safetensors, read_json_object
+from kbert.checkpoints.arrays.checkpoint_files import open_safetensors
 from kbert.checkpoints.arrays.weight_table import (
     TORCH_ENDS,
     WeightEntry,
@@ -26,6 +26,7 @@ from kbert.checkpoints.huggingface_config import activation_from_huggingface
 from kbert.checkpoints.huggingface_files import CONFIG, weight_files
 from kbert.checkpoints.marian_subwords import MarianVocabulary, read_vocabularies
 from kbert.checkpoints.translation_folder import TranslationCheckpoint
+from kbert.storage.json_files import read_json_object
 
 # kbert's key -> (Hugging Face's key, its default).
 SIZES = {

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from kbert.checkpoints.arrays.checkpoint_files import read_json_object
 from kbert.checkpoints.arrays.wire_format import field_bytes, read_fields
+from kbert.storage.json_files import read_json_object
 
 SPACE = "\u2581"  # how a SentencePiece model writes a space
 _LANGUAGE = re.compile(r">>.+<<")

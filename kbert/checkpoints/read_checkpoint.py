@@ -11,9 +11,10 @@ from typing import Any
 
 from kbert.architectures import loaded
 from kbert.checkpoints.arrays.checkpoint import Checkpoint
-from kbert.checkpoints.arrays.checkpoint_files import FORMAT_FILES, GRAPH_KEY, read_json_object
+from kbert.checkpoints.arrays.checkpoint_files import FORMAT_FILES, GRAPH_KEY
 from kbert.checkpoints.huggingface_files import INDEX, WEIGHTS
 from kbert.checkpoints.pretrained import resolve
+from kbert.storage.json_files import read_json_object
 
 _ROOM = "kbert.checkpoints"
 _PICKLES = ("*.bin", "*.pt", "*.pth", "*.pkl", "*.ckpt")

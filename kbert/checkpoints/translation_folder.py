@@ -11,12 +11,12 @@ from kbert.architectures import BERT_FUSED, ENCODER_DECODERS, TRANSFORMER, check
 from kbert.checkpoints.arrays.checkpoint import Checkpoint
 from kbert.checkpoints.arrays.checkpoint_files import (
     FORMAT_FILES,
-    json_text,
     open_safetensors,
     write_safetensors,
 )
 from kbert.checkpoints.encoder_folder import read_about, read_native, write_native
 from kbert.storage.files import atomic_directory, sha256_of, verify_sha256
+from kbert.storage.json_files import json_text
 
 CONFIG = FORMAT_FILES["translation"]
 WEIGHTS = "model.safetensors"

@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from kbert.architectures import loaded
-from kbert.checkpoints.arrays.checkpoint_files import FORMAT_FILES, read_json_object
+from kbert.checkpoints.arrays.checkpoint_files import FORMAT_FILES
 from kbert.checkpoints.pretrained import find_name
 from kbert.checkpoints.read_checkpoint import detect_format
 from kbert.data.tables.table import check_columns
 from kbert.hints import nearest
 from kbert.options.configuration import MULTI_WORKER, ONE, RunOptions, check_strategy, wrong
+from kbert.storage.json_files import read_json_object
 from kbert.tasks.registry import finetuned_task
 from kbert.tasks.task import DATASETS
 from kbert.training.config.any_config import StoredConfig

@@ -8,9 +8,9 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from kbert.checkpoints.arrays.checkpoint_files import read_json_object
 from kbert.options.kinds import config_text, read_config_file
 from kbert.storage.files import write_atomically
+from kbert.storage.json_files import read_json_object
 from kbert.training.callbacks.epoch_record import numbers
 from kbert.training.config.stages_config import TASK, StageConfig, StagesConfig
 from kbert.training.recipes.recipe import environment

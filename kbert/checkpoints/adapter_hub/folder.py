@@ -19,7 +19,8 @@ from kbert.checkpoints.adapter_hub.weights import (
     fusion_arrays,
     lora_arrays,
 )
-from kbert.checkpoints.arrays.checkpoint_files import open_safetensors, read_json_object
+from kbert.checkpoints.arrays.checkpoint_files import open_safetensors
+from kbert.storage.json_files import read_json_object
 
 CONFIG, WEIGHTS, PICKLE = "adapter_config.json", "adapter.safetensors", "pytorch_adapter.bin"
 FUSION_CONFIG, FUSION_WEIGHTS = "adapter_fusion_config.json", "model_adapter_fusion.safetensors"

@@ -1,11 +1,10 @@
-"""The files of a checkpoint's folder: JSON and safetensors.
+"""The files of a checkpoint's folder: their names, and safetensors.
 
 Safetensors files, single or sharded, are tensors that are loaded one by one.
 
 Format: https://github.com/huggingface/safetensors#format
 """
 
-import json
 import os
 import re
 from collections import Counter
@@ -17,6 +16,8 @@ from typing import Any
 import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
+
+from kbert.storage.json_files import read_json_object
 
 # A system error in the library's error message.
 _SYSTEM_ERROR = re.compile(r"os error (\d+)|code: (\d+)")
@@ -31,22 +32,6 @@ FORMAT_FILES = {
 # The key of a TF2 checkpoint that one of TF1 lacks.
 GRAPH_KEY = "_CHECKPOINTABLE_OBJECT_GRAPH"
 FLOATS = {"F16": "float16", "BF16": "bfloat16", "F32": "float32", "F64": "float64"}
-
-
-def read_json_object(path: Path) -> dict[str, Any]:
-    """Reads a JSON file in UTF-8; raises a ValueError unless it holds an object."""
-    try:
-        value = json.loads(path.read_text(encoding="utf-8"))
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise ValueError(f"`{path}` must be a JSON file. Received: {error}") from error
-    if not isinstance(value, dict):
-        raise ValueError(f"`{path}` must hold a JSON object. Received: a {type(value).__name__}")
-    return value
-
-
-def json_text(value: dict[str, Any]) -> str:
-    """Returns an object as the text of a JSON file, in the order of its keys."""
-    return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
 
 
 class SafetensorsFiles:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from kbert.checkpoints.arrays.checkpoint import Checkpoint
-from kbert.checkpoints.arrays.checkpoint_files import read_json_object
+from kbert.storage.json_files import read_json_object
 
 _CONFIG = "tokenizer_config.json"
 # The tokenizer's files, of which the later one counts, with their keys -> our rules.

@@ -13,7 +13,6 @@ import numpy as np
 import yaml
 
 from kbert.checkpoints.arrays.checkpoint import Checkpoint
-from kbert.checkpoints.arrays.checkpoint_files import read_json_object
 from kbert.checkpoints.arrays.tokenizer_files import tokenizer_fields
 from kbert.checkpoints.arrays.weight_table import (
     assemble,
@@ -24,6 +23,7 @@ from kbert.checkpoints.arrays.weight_table import (
 )
 from kbert.checkpoints.tensorflow.object_graph import EncoderKeys, ObjectGraph, find_encoder
 from kbert.checkpoints.tensorflow.tf1_bert import CONFIG, KEYS, config_from_google, oriented
+from kbert.storage.json_files import read_json_object
 
 PARAMS = "params.yaml"
 # Canonical name -> path of attributes from the encoder object.

@@ -14,7 +14,6 @@ import numpy as np
 
 from kbert.architectures import BERT
 from kbert.checkpoints.arrays.checkpoint import Checkpoint
-from kbert.checkpoints.arrays.checkpoint_files import json_text, read_json_object
 from kbert.checkpoints.arrays.encoder_layout import CAUSAL, check_config
 from kbert.checkpoints.arrays.tokenizer_files import tokenizer_fields
 from kbert.checkpoints.arrays.weight_table import (
@@ -29,6 +28,7 @@ from kbert.checkpoints.arrays.weight_table import (
 from kbert.checkpoints.encoders import bert
 from kbert.checkpoints.tensorflow.variables import TensorflowVariables, import_tensorflow
 from kbert.storage.files import atomic_directory
+from kbert.storage.json_files import json_text, read_json_object
 
 CONFIG = "bert_config.json"
 # kbert's key -> (Google's key, BertConfig's default; the published files have all of them).

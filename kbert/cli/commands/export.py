@@ -216,7 +216,7 @@ def _signatures(path: Path) -> dict[str, Any]:
 
 def _about(run: Path) -> dict[str, Any] | None:
     """Returns the export card's facts of the training: names of files, without folders."""
-    from kbert.checkpoints.arrays.checkpoint_files import read_json_object
+    from kbert.storage.json_files import read_json_object
     from kbert.training.runs.run_directory import REPORT, is_run, load_run
 
     if not is_run(run):

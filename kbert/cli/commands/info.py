@@ -67,7 +67,7 @@ def doctor() -> None:
 
 
 def _of_run(path: str) -> dict[str, Any]:
-    from kbert.checkpoints.arrays.checkpoint_files import read_json_object
+    from kbert.storage.json_files import read_json_object
     from kbert.training.runs.run_directory import REPORT, load_run
 
     run = load_run(path)

@@ -5,13 +5,13 @@ highest. It ignores other names, and the folder assets.extra, whose kbert.json i
 `kbert`. Source: tensorflow/serving, `sources/storage_path/file_system_storage_path_source.cc`.
 """
 
-import json
 import os
 import re
 from pathlib import Path
 from typing import Any
 
 from kbert.storage.files import remove_atomically, write_atomically
+from kbert.storage.json_files import json_text, read_json_object
 
 # The types of numbers of an export, see `kbert.serving.export.precision`.
 PRECISIONS = ("float32", "bfloat16", "int8")
@@ -145,8 +145,7 @@ def exports_in(base: str | os.PathLike[str]) -> list[Path]:
 
 def write_metadata(export_dir: str | os.PathLike[str], metadata: dict[str, Any]) -> None:
     """Writes the metadata of a version folder, in their order."""
-    text = json.dumps(metadata, indent=2, ensure_ascii=False) + "\n"
-    write_atomically(Path(export_dir) / METADATA_FILE, text)
+    write_atomically(Path(export_dir) / METADATA_FILE, json_text(metadata))
 
 
 def read_metadata(export_dir: str | os.PathLike[str]) -> dict[str, Any]:
@@ -163,10 +162,7 @@ def read_metadata(export_dir: str | os.PathLike[str]) -> dict[str, Any]:
             f"`export_dir` must be an export of kbert, with {METADATA_FILE}. Received: "
             f"export_dir={str(export_dir)!r}"
         )
-    try:
-        metadata = json.loads(file.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise ValueError(f"`{file}` must be JSON. Received: {error}") from error
-    if not isinstance(metadata, dict) or not isinstance(metadata.get("signatures"), dict):
+    metadata = read_json_object(file)
+    if not isinstance(metadata.get("signatures"), dict):
         raise ValueError(f"`{file}` must hold an object with `signatures`. Received: {metadata!r}")
     return metadata

@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 from kbert import __version__
 from kbert.architectures import encoder_layout
 from kbert.checkpoints.arrays.checkpoint import Checkpoint
-from kbert.checkpoints.arrays.checkpoint_files import json_text
 from kbert.checkpoints.huggingface_config import config_to_huggingface, set_labels
 from kbert.checkpoints.huggingface_files import CONFIG, tokenizer_config
 from kbert.pipelines.saved_pipeline import pipeline_checkpoint
@@ -22,6 +21,7 @@ from kbert.serving.export.base_files import table, training_lines
 from kbert.serving.format.version_folders import new_version
 from kbert.serving.portable.tokenizer_json import tokenizer_json
 from kbert.storage.files import atomic_directory
+from kbert.storage.json_files import json_text
 from kbert.tasks.registry import all_tasks
 
 TOKENIZER = "tokenizer.json"

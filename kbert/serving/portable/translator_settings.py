@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from kbert import __version__
-from kbert.checkpoints.arrays.checkpoint_files import json_text
 from kbert.checkpoints.huggingface_config import activation_to_huggingface
 from kbert.checkpoints.huggingface_files import CONFIG
 from kbert.checkpoints.marian_files import GENERATION, SIZES
 from kbert.serving.portable.tokenizer_json import tokenizer_json
+from kbert.storage.json_files import json_text
 from kbert.text.subword import Subword
 
 SOURCE, TARGET = "source.spm", "target.spm"

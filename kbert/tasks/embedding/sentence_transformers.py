@@ -13,15 +13,11 @@ from typing import Any
 import numpy as np
 
 from kbert.checkpoints.arrays.checkpoint import Checkpoint
-from kbert.checkpoints.arrays.checkpoint_files import (
-    json_text,
-    open_safetensors,
-    read_json_object,
-    write_safetensors,
-)
+from kbert.checkpoints.arrays.checkpoint_files import open_safetensors, write_safetensors
 from kbert.checkpoints.huggingface_files import MODULES, WEIGHTS, write_huggingface
 from kbert.pipelines.saved_pipeline import pipeline_checkpoint
 from kbert.storage.files import atomic_directory
+from kbert.storage.json_files import json_text, read_json_object
 
 _TYPE = "sentence_transformers.models."
 # The order of modules; the first two must be there.

@@ -18,6 +18,7 @@ from typing import IO, Any
 from kbert.options.configuration import Configuration
 from kbert.options.kinds import config_text, read_config_file
 from kbert.storage.files import remove_leftovers, rename_directory, write_atomically
+from kbert.storage.json_files import read_json_object
 from kbert.training.config.any_config import StoredConfig, config_from_dict
 
 INCOMPLETE = ".incomplete"
@@ -139,10 +140,7 @@ def load_run(directory: str | os.PathLike[str]) -> Run:
             f"`directory` must be a run directory, with {CONFIG} and {METRICS} in it. Received: "
             f"directory={str(folder)!r}"
         )
-    try:
-        metrics = json.loads((folder / METRICS).read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise ValueError(f"{folder / METRICS} must be JSON. Received: {error}") from error
+    metrics = read_json_object(folder / METRICS)
     values = read_config_file(folder / CONFIG)
     return Run(folder, config_from_dict(values, str(folder / CONFIG)), metrics)
 

@@ -4,7 +4,6 @@ A run is resumed with the same configuration and the same data; both are checked
 """
 
 import dataclasses
-import json
 import logging
 import os
 import signal
@@ -16,9 +15,9 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from kbert.checkpoints.arrays.checkpoint_files import read_json_object
 from kbert.options.configuration import Configuration
 from kbert.options.kinds import read_config_file
+from kbert.storage.json_files import read_json_object
 from kbert.training.runs.run_directory import CONFIG, METRICS, REPORT, RunLog, stopped_run
 
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
@@ -232,10 +231,7 @@ def changed_data(folder: Path, hashes: Mapping[str, str], may_change: bool = Fal
     """
     if not (folder / REPORT).is_file():
         return []
-    try:
-        report: dict[str, Any] = json.loads((folder / REPORT).read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise ValueError(f"{folder / REPORT} must be JSON. Received: {error}") from error
+    report = read_json_object(folder / REPORT)
     changed = [name for name in hashes if report.get(name, hashes[name]) != hashes[name]]
     if not changed:
         return []

@@ -23,11 +23,14 @@ def test_other_folders_and_damaged_files_are_refused(tmp_path: Path):
     file = tmp_path / METADATA_FILE
     file.parent.mkdir()
     file.write_bytes(b"{")
-    with pytest.raises(ValueError, match="kbert.json` must be JSON"):
+    with pytest.raises(ValueError, match="kbert.json` must be a JSON file"):
         read_metadata(tmp_path)
     file.write_bytes(b"\xff")
-    with pytest.raises(ValueError, match="kbert.json` must be JSON"):
+    with pytest.raises(ValueError, match="kbert.json` must be a JSON file"):
         read_metadata(tmp_path)
     file.write_text("[]")
+    with pytest.raises(ValueError, match="kbert.json` must hold a JSON object. Received: a list"):
+        read_metadata(tmp_path)
+    file.write_text("{}")
     with pytest.raises(ValueError, match="must hold an object with `signatures`"):
         read_metadata(tmp_path)

@@ -159,7 +159,10 @@ def test_what_is_no_run_is_refused(tmp_path):
     assert not is_run(tmp_path)
     fill(tmp_path)
     (tmp_path / "metrics.json").write_text("{")
-    with pytest.raises(ValueError, match="metrics.json must be JSON"):
+    with pytest.raises(ValueError, match="metrics.json` must be a JSON file"):
+        load_run(tmp_path)
+    (tmp_path / "metrics.json").write_text("[]")
+    with pytest.raises(ValueError, match="metrics.json` must hold a JSON object"):
         load_run(tmp_path)
 
 

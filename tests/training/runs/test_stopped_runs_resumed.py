@@ -111,7 +111,7 @@ def test_the_same_data(tmp_path, caplog):
     assert changed_data(tmp_path, others, True) == ["validation_sha256"]
     assert "goes on with other data than before to be measured on" in caplog.text
     (tmp_path / "report.json").write_text("{")
-    with pytest.raises(ValueError, match="report.json must be JSON"):
+    with pytest.raises(ValueError, match="report.json` must be a JSON file"):
         changed_data(tmp_path, hashes)
 
 

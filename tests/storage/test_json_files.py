@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from kbert.checkpoints.arrays.checkpoint_files import json_text, read_json_object
+from kbert.storage.json_files import json_text, read_json_object
 
 
 def test_both_ways(tmp_path: Path) -> None:
