@@ -211,7 +211,8 @@ def hub(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
         def upload_folder(self, repo_id, folder_path, commit_message):
             assert repo_id in sent.made
             folder = Path(folder_path)
-            sent.files = {one.name: one.read_bytes() for one in folder.iterdir()}
+            files = (one for one in folder.rglob("*") if one.is_file())
+            sent.files = {one.relative_to(folder).as_posix(): one.read_bytes() for one in files}
             sent.message = commit_message
             return SimpleNamespace(commit_url=f"https://hub/{repo_id}/commit/1")
 

@@ -11,11 +11,20 @@ from kbert.checkpoints.arrays.tokenizer_files import MERGES, PIECES, VOCABULARY
 from kbert.checkpoints.huggingface_files import CONFIG, INDEX, MODULES, WEIGHTS
 from kbert.storage.files import verify_sha256
 
+_ADAPTERS = "adapters.safetensors"
 # Only these are downloaded from the hub: no pickle, no code, no other framework's copy.
+_TOKENIZER = ("vocab.txt", "tokenizer_config.json", PIECES, VOCABULARY, MERGES, "tokenizer.json")
+_NATIVE = ("kbert.json", WEIGHTS, "vocabulary.txt")
 ALLOW_PATTERNS = [
     *(CONFIG, WEIGHTS, INDEX, "model-*-of-*.safetensors"),
-    *("vocab.txt", "tokenizer_config.json", PIECES, VOCABULARY, MERGES, "tokenizer.json"),
-    *("kbert.json", "vocabulary.txt"),
+    *_TOKENIZER,
+    # Of kbert: encoders, adapters, translators with the BERT of fused ones, captioners.
+    *("kbert.json", "vocabulary.txt", "kbert_adapters.json", _ADAPTERS),
+    *("kbert_translation.json", "source.model", "target.model"),
+    *(f"bert/{name}" for name in (*_NATIVE, *_TOKENIZER)),
+    *("kbert_captioning.json", "extractor.safetensors", "subwords.model"),
+    # Of Marian.
+    *("source.spm", "target.spm", "generation_config.json"),
     # Of sentence-transformers.
     *(MODULES, "sentence_bert_config.json", "config_sentence_transformers.json"),
     *("*_Pooling/config.json", "*_Dense/config.json", f"*_Dense/{WEIGHTS}"),
@@ -196,7 +205,7 @@ def _fetch(name: str, entry: PretrainedEncoder, revision: str | None) -> Path:
         # Without its cause: an HTTP library adds a hundred lines of traceback above the message.
         raise OSError(_ways(name, entry, reason)) from None
     folder = Path(found)
-    if not (folder / WEIGHTS).is_file() and not (folder / INDEX).is_file():
+    if not any((folder / name).is_file() for name in (WEIGHTS, INDEX, _ADAPTERS)):
         raise ValueError(
             f"The repository {entry.repository!r} must have {WEIGHTS} to be fetched: pickles "
             f"(pytorch_model.bin) are never opened. Received: "

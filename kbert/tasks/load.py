@@ -7,7 +7,7 @@ from typing import Any
 import keras
 
 from kbert.checkpoints.captioning_folder import is_captioning
-from kbert.checkpoints.pretrained import find_name, model_folder
+from kbert.checkpoints.pretrained import find_name, resolve
 from kbert.checkpoints.read_checkpoint import is_marian, is_translation, read_checkpoint
 from kbert.pipelines.saved_pipeline import load_pipeline
 from kbert.tasks.registry import all_tasks, task_named, task_of_checkpoint
@@ -19,7 +19,8 @@ def load(directory: str | os.PathLike[str], **kwargs: Any) -> Any:
     `keras.models.load_model` does the same for a `.keras` file once kbert is imported.
 
     Args:
-        directory: the directory, that of a finished run, or a file of the model's `save`.
+        directory: the directory, that of a finished run, a file of the model's `save`, or a name:
+            of a model that comes with kbert, or `org/name` of the Hugging Face hub.
         **kwargs: arguments of the class, such as `dtype`; with a file, of
             `keras.models.load_model`.
 
@@ -29,6 +30,7 @@ def load(directory: str | os.PathLike[str], **kwargs: Any) -> Any:
     Raises:
         ValueError: it holds an encoder without a head, or an unknown task.
         FileNotFoundError: there is no such folder, file or name.
+        OSError: the hub cannot be reached.
     """
     if Path(directory).suffix == ".keras":
         if not Path(directory).is_file():
@@ -37,12 +39,12 @@ def load(directory: str | os.PathLike[str], **kwargs: Any) -> Any:
             )
         return keras.models.load_model(directory, **kwargs)
     find_name(directory, "directory")  # an error says the argument of this function
-    directory = model_folder(directory)
-    if is_translation(directory) or is_marian(directory):
-        return task_named("translation").model_class().from_pretrained(directory, **kwargs)
-    if is_captioning(directory):
-        return task_named("captioning").model_class().from_pretrained(directory, **kwargs)
-    checkpoint = read_checkpoint(directory)
+    folder = resolve(directory)
+    if is_translation(folder) or is_marian(folder):
+        return task_named("translation").model_class().from_pretrained(folder, **kwargs)
+    if is_captioning(folder):
+        return task_named("captioning").model_class().from_pretrained(folder, **kwargs)
+    checkpoint = read_checkpoint(folder)
     task = task_of_checkpoint(checkpoint)
     if task is None:
         name = checkpoint.pipeline.get("class")

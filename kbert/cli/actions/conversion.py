@@ -9,7 +9,7 @@ import tensorflow as tf
 from kbert.checkpoints.arrays.checkpoint import Checkpoint
 from kbert.checkpoints.ctranslate2 import import_ctranslate2
 from kbert.checkpoints.read_checkpoint import is_marian, read_checkpoint, write_checkpoint
-from kbert.cli.actions.model_kinds import MODULES_FORMAT, check_format, is_translator
+from kbert.cli.actions.model_kinds import MODULES_FORMAT, check_format, is_translator, local_path
 from kbert.models.encoder import encoder_of
 from kbert.tasks.load import load
 from kbert.tasks.registry import task_of_checkpoint
@@ -28,7 +28,7 @@ def convert_checkpoint(source: str, target: Path, format: str, overwrite: bool) 
     Returns formats, decisions, and the largest absolute differences: of the encoder's outputs on a
     fixed input, and of each head's weights. Translators are those of `convert_translator`.
     """
-    path = load_run(source).model_directory if is_run(source) else source
+    path = load_run(source).model_directory if is_run(source) else local_path(source)
     check_format(path, format)
     if is_translator(path):
         return convert_translator(str(path), target, format, overwrite)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from kbert.checkpoints.captioning_folder import is_captioning
-from kbert.checkpoints.pretrained import find_name
+from kbert.checkpoints.pretrained import find_name, resolve
 from kbert.checkpoints.read_checkpoint import (
     detect_format,
     is_marian,
@@ -79,6 +79,11 @@ def is_export(path: str | os.PathLike[str]) -> bool:
     except FileNotFoundError:
         return False
     return True
+
+
+def local_path(path: str | os.PathLike[str]) -> Path:
+    """Returns what exists as it is, and the folder of a name, which is fetched where need be."""
+    return Path(path) if Path(path).exists() else resolve(path)
 
 
 def is_translator(path: str | os.PathLike[str]) -> bool:
@@ -225,6 +230,7 @@ def task_of(run: str | os.PathLike[str]) -> str:
     """Returns the task of a run, or of a folder of a saved model."""
     if is_run(run):
         return load_run(run).config.task
+    run = local_path(run)
     if is_translator(run):
         return TRANSLATION
     if is_captioning(run):

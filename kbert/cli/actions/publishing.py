@@ -44,7 +44,8 @@ def push_model(model: Path, repository: str, private: bool, message: str) -> dic
         shutil.copytree(folder, staged)
         if not (staged / CARD).exists():
             (staged / CARD).write_text(hub_card(task, repository), encoding="utf-8")
-        files = sorted(one.relative_to(staged).as_posix() for one in staged.rglob("*"))
+        files = [one for one in staged.rglob("*") if one.is_file()]
+        names = [one.relative_to(staged).as_posix() for one in files]
         try:
             api.create_repo(repository, private=private, exist_ok=True)
             done = api.upload_folder(
@@ -58,7 +59,7 @@ def push_model(model: Path, repository: str, private: bool, message: str) -> dic
                 f"({type(error).__name__}: {said[:200]}). It needs a token that may write: "
                 "`hf auth login`, or the variable HF_TOKEN"
             ) from error
-    return {"repository": repository, "commit": str(done.commit_url), "files": files}
+    return {"repository": repository, "commit": str(done.commit_url), "files": sorted(names)}
 
 
 def hub_card(task: Any, repository: str) -> str:

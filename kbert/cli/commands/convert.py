@@ -48,11 +48,11 @@ def convert(
         raise ValueError(
             f"`--format` must be one of {', '.join(FORMATS)}. Received: {format!r}.{near}"
         )
-    from kbert.cli.actions.model_kinds import check_format, check_model
+    from kbert.cli.actions.model_kinds import check_format, check_model, local_path
     from kbert.training.runs.run_directory import is_run, load_run
 
     check_model(source, exports=False)
-    check_format(load_run(source).model_directory if is_run(source) else source, format)
+    check_format(load_run(source).model_directory if is_run(source) else local_path(source), format)
     if target.exists() and not overwrite:
         raise FileExistsError(
             f"`DST` must not exist yet, unless --overwrite is given. Received: {target}"

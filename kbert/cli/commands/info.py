@@ -31,10 +31,11 @@ def info(
       kbert info all-MiniLM-L6-v2
     """
     from kbert.checkpoints.captioning_folder import is_captioning
-    from kbert.cli.actions.model_kinds import check_model, is_export, is_translator
+    from kbert.cli.actions.model_kinds import check_model, is_export, is_translator, local_path
     from kbert.training.runs.run_directory import is_run
 
     check_model(path)
+    path = str(local_path(path))
     kinds = (
         *((is_run, _of_run), (is_export, _of_export), (is_translator, _of_translation)),
         (is_captioning, _of_captioning),

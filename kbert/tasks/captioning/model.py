@@ -14,6 +14,7 @@ import numpy as np
 import tensorflow as tf
 
 from kbert.checkpoints.captioning_folder import read_captioning, write_captioning
+from kbert.checkpoints.pretrained import resolve
 from kbert.decoding.scores import length_penalty as penalty_of
 from kbert.decoding.search import Hypotheses, best_sequences
 from kbert.images.decoding import decoded
@@ -116,15 +117,16 @@ class Captioner(Captioning):
         """Loads a saved captioner.
 
         Args:
-            name_or_directory: a folder of `save_pretrained`.
+            name_or_directory: a folder of `save_pretrained`, or `org/name` of the Hugging Face hub.
             **kwargs: `dtype` of the decoder, or settings such as `beam_size`, instead of the saved
                 ones.
 
         Raises:
             ValueError: a file is damaged, or kbert cannot hold the model.
             FileNotFoundError: a file is missing.
+            OSError: the hub cannot be reached.
         """
-        return captioner_from(cls, read_captioning(name_or_directory), **kwargs)
+        return captioner_from(cls, read_captioning(resolve(name_or_directory)), **kwargs)
 
     def save_pretrained(
         self, directory: str | os.PathLike[str], format: str = "kbert", overwrite: bool = False

@@ -14,6 +14,7 @@ import numpy as np
 import tensorflow as tf
 
 from kbert.checkpoints.marian_files import read_marian
+from kbert.checkpoints.pretrained import resolve
 from kbert.checkpoints.read_checkpoint import is_marian
 from kbert.checkpoints.translation_folder import read_translation, write_translation
 from kbert.data.batches.packed_examples import text_tensor
@@ -145,15 +146,17 @@ class Translator(Translation):
 
         Args:
             name_or_directory: a folder of `save_pretrained`, or of a Marian model in Hugging Face's
-                layout, see `kbert.checkpoints.marian_files`.
+                layout, see `kbert.checkpoints.marian_files`; or `org/name` of the Hugging Face hub.
             **kwargs: `dtype`, or settings such as `beam_size`, instead of the saved ones.
 
         Raises:
             ValueError: a file is damaged, or kbert cannot hold the model.
             FileNotFoundError: a file is missing.
+            OSError: the hub cannot be reached.
         """
-        read = read_marian if is_marian(name_or_directory) else read_translation
-        return translator_from(cls, read(name_or_directory), **kwargs)
+        folder = resolve(name_or_directory)
+        read = read_marian if is_marian(folder) else read_translation
+        return translator_from(cls, read(folder), **kwargs)
 
     def save_pretrained(
         self, directory: str | os.PathLike[str], format: str = "kbert", overwrite: bool = False
