@@ -48,7 +48,7 @@ def _version(name: str) -> str | None:
 
 def keras_backend() -> str:
     """Returns the backend that Keras will choose: of KERAS_BACKEND, its file, or its default."""
-    home = Path(os.environ.get("KERAS_HOME") or Path.home() / ".keras")
+    home = Path(os.environ.get("KERAS_HOME") or os.path.expanduser("~/.keras"))
     try:
         said = json.loads((home / "keras.json").read_text(encoding="utf-8")).get("backend")
     except (OSError, ValueError, AttributeError):

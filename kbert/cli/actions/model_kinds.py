@@ -21,7 +21,7 @@ from kbert.serving.format.version_folders import exports_in, find_export, read_m
 from kbert.tasks.registry import FINETUNED, task_named, task_of_checkpoint
 from kbert.training.config.captioning_config import TASK as CAPTIONING
 from kbert.training.config.translation_config import TASK as TRANSLATION
-from kbert.training.runs.run_directory import is_run, load_run
+from kbert.training.runs.run_directory import Run, is_run, load_run
 
 # The format of models that embed texts, of which an encoder is a part.
 MODULES_FORMAT = "sentence-transformers"
@@ -175,7 +175,7 @@ def columns_of(run: str | os.PathLike[str], given: dict[str, str | None]) -> dic
         for name, value in given.items()
         if value is not None
     }
-    config = load_run(run).config if is_run(run) else None
+    config = _run_of_model(run).config if is_run(run) else None
     # Those of a run on GLUE do not apply: its files have others.
     if getattr(config, "task", None) in FINETUNED and getattr(config, "glue", None) is None:
         return {**{name: getattr(config, name) for name in given}, **chosen}
@@ -207,7 +207,7 @@ def columns_to_read(
         raise ValueError(
             f"`--text-b` must be left out for a model of one text. Received: {named[-1]}"
         )
-    config = load_run(model).config if is_run(model) else None
+    config = _run_of_model(model).config if is_run(model) else None
     task = None if config is None else task_named(config.task)
     own: Sequence[Any] = () if task is None else task.text_columns(config)
     usual = [] if task is None else task.usual_columns(len(inputs))
@@ -229,7 +229,7 @@ def columns_to_read(
 def task_of(run: str | os.PathLike[str]) -> str:
     """Returns the task of a run, or of a folder of a saved model."""
     if is_run(run):
-        return load_run(run).config.task
+        return _run_of_model(run).config.task
     run = local_path(run)
     if is_translator(run):
         return TRANSLATION
@@ -237,3 +237,10 @@ def task_of(run: str | os.PathLike[str]) -> str:
         return CAPTIONING
     task = task_of_checkpoint(read_checkpoint(run))
     return FINETUNED[0] if task is None else task.name
+
+
+def _run_of_model(run: str | os.PathLike[str]) -> Run:
+    """Returns the run that trained the model of a run: of a chain, that of its last stage."""
+    found = load_run(run)
+    stages = getattr(found.config, "stages", None)
+    return load_run(found.directory / list(stages)[-1]) if stages else found

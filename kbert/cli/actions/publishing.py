@@ -8,6 +8,7 @@ from typing import Any
 from kbert import __version__
 from kbert.cli.actions.model_kinds import task_of
 from kbert.tasks.registry import task_named
+from kbert.training.config.multi_task_config import TASK as MULTI_TASK
 from kbert.training.runs.run_directory import is_run, load_run
 
 CARD = "README.md"
@@ -31,12 +32,18 @@ def push_model(model: Path, repository: str, private: bool, message: str) -> dic
     A card is written where the folder has none. The repository is made where it is not there.
 
     Raises:
-        ValueError: It holds no model on texts.
+        ValueError: It holds no model on texts, or several.
         OSError: The hub cannot be reached, or refuses.
     """
     from huggingface_hub import HfApi
 
     folder = Path(load_run(model).model_directory) if is_run(model) else model
+    if task_of(model) == MULTI_TASK:
+        names = ", ".join(str(one) for one in sorted(folder.iterdir()) if one.is_dir())
+        raise ValueError(
+            "`MODEL` must be the model of one task. Received: a run on several tasks, whose models "
+            f"are {names}"
+        )
     task = task_named(task_of(model))
     api = HfApi(library_name="kbert", library_version=__version__)
     with tempfile.TemporaryDirectory() as place:

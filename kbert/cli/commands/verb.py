@@ -91,6 +91,8 @@ def _is_own(error: BaseException) -> bool:
 
     Those of Python and of the system have the name of a module, or a number.
     """
+    if type(error).__module__.startswith("kbert."):
+        return True
     if type(error) not in (ImportError, OSError):
         return False
     if getattr(error, "name", None) is not None or getattr(error, "errno", None) is not None:

@@ -8,7 +8,7 @@ import hashlib
 import json
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -50,14 +50,17 @@ def image_features(
     shape = (len(files), height * width, model.extractor.feature_dim)
     if directory is None:
         found = np.empty(shape, _DTYPE)
-        _compute(model, files, found)
+        for rows, features in _computed(model, files):
+            found[rows] = features
         return found
     path = Path(directory, f"{_fingerprint(model, files)}.npy")
     if not path.is_file():
-        with atomic_file(path) as partial:
-            on_disk = np.lib.format.open_memmap(partial, "w+", _DTYPE, shape)
-            _compute(model, files, on_disk)
-            on_disk.flush()
+        # Written, not mapped: on a full disk a map would end the process without a message.
+        with atomic_file(path) as partial, partial.open("wb") as file:
+            header = {"descr": np.dtype(_DTYPE).str, "fortran_order": False, "shape": shape}
+            np.lib.format.write_array_header_1_0(file, header)
+            for _, features in _computed(model, files):
+                file.write(features.tobytes())
     return np.load(path, mmap_mode="r")
 
 
@@ -111,7 +114,8 @@ def _decoded(model: Any, files: _Files) -> Any:
         )
 
 
-def _compute(model: Any, files: _Files, found: np.ndarray) -> None:
+def _computed(model: Any, files: _Files) -> Iterator[tuple[slice, np.ndarray]]:
+    """Yields slices of rows, in their order, and their features float16 (k, L, M)."""
     extractor = model.extractor
 
     @tf.function(input_signature=[tf.TensorSpec((None, *extractor.image_size, 3))], autograph=False)
@@ -120,7 +124,7 @@ def _compute(model: Any, files: _Files, found: np.ndarray) -> None:
 
     tell = _bar(len(files))
     for rows, pixels in _decoded(model, files):
-        found[rows] = see(pixels)
+        yield rows, see(pixels).numpy()
         tell(rows.stop)
 
 

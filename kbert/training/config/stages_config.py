@@ -20,7 +20,10 @@ _KINDS: dict[Any, type[RunConfig | MultiTaskConfig | PretrainingConfig]] = {
     pretraining_config.TASK: PretrainingConfig,
 }
 # Options of the chain, which its stages have from it.
-_SHARED = ("seed", "deterministic", "save_every", "keep_states", "tensorboard")
+_SHARED = (
+    *("seed", "deterministic", "save_every", "keep_states", "tensorboard"),
+    "allow_config_change",
+)
 _OF_CHAIN = ("output", "overwrite", "resume", "allow_config_change", "keep_states", "save_every")
 _NAMES_OF_FILES = ("model", "checkpoints", "states")
 StageConfig = RunConfig | MultiTaskConfig | PretrainingConfig

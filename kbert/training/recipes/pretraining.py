@@ -12,6 +12,7 @@ import numpy as np
 from kbert.data.pretraining.dataset import own_errors
 from kbert.data.pretraining.examples import PACKINGS
 from kbert.options.configuration import MULTI_WORKER
+from kbert.storage.files import write_atomically
 from kbert.training.callbacks.interval_record import IntervalRecord
 from kbert.training.callbacks.state_saver import BadBatch, RunningMetrics, Saving, pieces_of
 from kbert.training.callbacks.step_bar import step_bar
@@ -99,8 +100,9 @@ class Pretraining(Recipe):
         return self.config.batch_size * self.config.max_sequence_length
 
     def write_start(self, folder: Path) -> None:
-        for name, content in self.model.tokenizer.files().items():
-            (folder / name).write_bytes(content)
+        # The vocabulary, by which a stopped run is known to have begun, comes behind its merges.
+        for name, content in reversed(self.model.tokenizer.files().items()):
+            write_atomically(folder / name, content)
 
     def _batches(self, position: Position) -> Any:
         text, tokenizer = self._text.train, self.model.tokenizer

@@ -175,10 +175,13 @@ def _partial(target: Path) -> Path:
     return named.with_name(f"{named.name}{INCOMPLETE}")
 
 
-class _NoRoom(OSError):
+class NoRoomError(OSError):
     """A full disk, with a message on the run; `reason` is the system's message."""
 
     reason: str | None = None
+
+    def __str__(self) -> str:
+        return str(self.strerror)
 
 
 @contextmanager
@@ -187,13 +190,15 @@ def _room_needed(partial: Path, resume: bool) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.errno not in _NO_ROOM:
+        # Where a folder is copied, Python has a list of messages in the place of a number.
+        code = next((n for n in _NO_ROOM if error.errno == n or f"[Errno {n}]" in str(error)), None)
+        if code is None:
             raise
         # A sub-run may have raised its own message, but the command is that of this run.
-        reason = error.reason if isinstance(error, _NoRoom) else error.strerror
+        reason = error.reason if isinstance(error, NoRoomError) else os.strerror(code)
         way = "" if resume else " without overwrite, and with resume,"
-        told = _NoRoom(
-            error.errno,
+        told = NoRoomError(
+            code,
             f"there is no room left to write ({reason}). What {partial} holds, the last "
             f"state too, stands: make room, and the same command{way} goes on with it",
         )

@@ -235,7 +235,7 @@ def changed_data(folder: Path, hashes: Mapping[str, str], may_change: bool = Fal
     changed = [name for name in hashes if report.get(name, hashes[name]) != hashes[name]]
     if not changed:
         return []
-    told = " and ".join(dict.fromkeys(_OF_WHAT.get(name, name) for name in changed))
+    told = " and ".join(dict.fromkeys(map(_in_words, changed)))
     if not may_change:
         raise ValueError(
             f"`resume` must go on with the same data as the run in {folder}. Received: "
@@ -245,6 +245,14 @@ def changed_data(folder: Path, hashes: Mapping[str, str], may_change: bool = Fal
         )
     logger.warning("goes on with other data than before %s", told)
     return changed
+
+
+def _in_words(name: str) -> str:
+    """Returns the data of a hash in words; of several tasks its key begins with the task."""
+    if name in _OF_WHAT:
+        return _OF_WHAT[name]
+    key = next((key for key in _OF_WHAT if name.endswith(f"_{key}")), None)
+    return name if key is None else f"{_OF_WHAT[key]} ({name.removesuffix(f'_{key}')})"
 
 
 def _same_command_resumes(config: Any) -> bool:

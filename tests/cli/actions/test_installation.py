@@ -1,6 +1,8 @@
 """Facts of an installation, from fixed files and a made-up distribution."""
 
+import pwd
 from importlib import metadata
+from pathlib import Path
 
 import pytest
 
@@ -20,6 +22,18 @@ def test_versions_are_those_of_the_distributions():
     found = installation.versions()
     assert found["kbert"] == kbert.__version__
     assert found["keras"] == metadata.version("keras")
+
+
+def test_nobody_has_a_home(monkeypatch):
+    def unknown(user):
+        raise KeyError(user)
+
+    monkeypatch.setattr(pwd, "getpwuid", unknown)
+    for variable in ("HOME", "KERAS_HOME", "KERAS_BACKEND"):
+        monkeypatch.delenv(variable, raising=False)
+    with pytest.raises(RuntimeError):
+        Path.home()
+    assert installation.keras_backend() == "tensorflow"
 
 
 @pytest.mark.parametrize(

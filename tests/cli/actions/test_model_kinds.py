@@ -1,3 +1,4 @@
+import shutil
 from pathlib import Path
 
 import pytest
@@ -6,9 +7,14 @@ from kbert.cli.actions.model_kinds import (
     check_model,
     check_task_of_export,
     check_texts,
+    columns_of,
+    columns_to_read,
     inputs_of,
     is_export,
+    task_of,
 )
+from kbert.training.config.stages_config import StagesConfig
+from kbert.training.runs.run_directory import write_config
 from tests.serving.written_model import write_model
 
 
@@ -74,3 +80,18 @@ def test_as_many_texts_as_a_model_reads():
     ):
         with pytest.raises(ValueError, match=told):
             check_texts(inputs, [row], "`x`")
+
+
+def test_a_chain_is_of_the_task_of_its_last_stage(finished_run, tmp_path):
+    chain = tmp_path / "chain"
+    shutil.copytree(finished_run, chain / "topics")
+    shutil.copytree(finished_run / "model", chain / "model")
+    one = {"train": "a.tsv", "encoder": "e"}
+    stages = {"papers": {"task": "pretraining", "text": ["*.txt"], "encoder": "e"}, "topics": one}
+    write_config(StagesConfig.from_dict({"stages": stages, "output": "o"}), chain)
+    (chain / "metrics.json").write_text("{}")
+    check_model(chain, exports=False)
+    assert task_of(chain) == task_of(finished_run) == "classification"
+    assert columns_to_read(chain, ["text"]) == columns_to_read(finished_run, ["text"])
+    given = {"text_a": None, "text_b": None, "label": None}
+    assert columns_of(chain, given) == columns_of(finished_run, given) != {}

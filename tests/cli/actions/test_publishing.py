@@ -1,10 +1,13 @@
 """`kbert push` to a stand-in for the hub's client."""
 
 import json
+import shutil
 
 from typer.testing import CliRunner
 
 from kbert.cli.main import app
+from kbert.training.config.multi_task_config import MultiTaskConfig
+from kbert.training.runs.run_directory import write_config
 
 
 def push(*arguments):
@@ -45,6 +48,15 @@ def test_errors(finished_run, hub, tmp_path):
     assert result.exit_code == 2 and "`MODEL` must be a run or a folder" in result.stderr
     result = push(tmp_path, "ann/topics")
     assert result.exit_code == 2 and "must be a checkpoint" in result.stderr
+    both = tmp_path / "both"
+    for name in ("rte", "sick"):
+        shutil.copytree(finished_run / "model", both / "model" / name)
+    tasks = {"rte": {"train": "a.tsv"}, "sick": {"train": "b.tsv"}}
+    write_config(MultiTaskConfig.from_dict({"tasks": tasks, "encoder": "e", "output": "o"}), both)
+    (both / "metrics.json").write_text("{}")
+    result = push(both, "ann/topics")
+    assert result.exit_code == 2, result.stderr
+    assert f"whose models are {both / 'model' / 'rte'}, {both / 'model' / 'sick'}" in result.stderr
     hub.refuses = ConnectionError("401 Unauthorized\nmore")
     result = push(finished_run, "ann/topics")
     assert result.exit_code == 1

@@ -24,13 +24,13 @@ def files() -> list[bytes]:
 def computations(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The number of images of each computation of features."""
     seen: list[int] = []
-    compute = module._compute
+    computed = module._computed
 
-    def counted(model: Any, images: Any, found: np.ndarray) -> None:
+    def counted(model: Any, images: Any) -> Any:
         seen.append(len(images))
-        compute(model, images, found)
+        return computed(model, images)
 
-    monkeypatch.setattr(module, "_compute", counted)
+    monkeypatch.setattr(module, "_computed", counted)
     return seen
 
 
@@ -125,16 +125,16 @@ def test_broken_images_are_named_and_nothing_is_left(files: list[bytes], tmp_pat
             function(model, many)
 
 
-@pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt])
+@pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt, OSError])
 def test_a_stop_leaves_nothing(
     error: type[BaseException], files: list[bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    def stopped(model: Any, images: Any, found: np.ndarray) -> None:
-        found[0] = 1.0
+    def stopped(model: Any, images: Any) -> Any:
+        yield slice(0, 1), np.ones((1, 16, 6), "float16")
         raise error("power")
 
     with monkeypatch.context() as patched:
-        patched.setattr(module, "_compute", stopped)
+        patched.setattr(module, "_computed", stopped)
         with pytest.raises(error, match="power"):
             image_features(shared_captioner(), files, tmp_path)
     assert list(tmp_path.iterdir()) == []

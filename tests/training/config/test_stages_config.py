@@ -31,11 +31,12 @@ def test_every_field_says_what_it_is_for():
 
 
 def test_a_stage_is_on_the_encoder_of_the_one_before():
-    found = config(seed=3, save_every=5).stage_configs(Path("f"))
+    found = config(seed=3, save_every=5, allow_config_change=True).stage_configs(Path("f"))
     assert [type(one) for one in found.values()][:2] == [PretrainingConfig, MultiTaskConfig]
     assert [one.encoder for one in found.values()] == ["e", "f/papers", "f/both/model/x"]
     assert [one.output for one in found.values()] == ["f/papers", "f/both", "f/rte"]
-    assert {(one.seed, one.save_every) for one in found.values()} == {(3, 5)}
+    shared = {(one.seed, one.save_every, one.allow_config_change) for one in found.values()}
+    assert shared == {(3, 5, True)}
 
 
 def test_stages_by_their_names():

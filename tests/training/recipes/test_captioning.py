@@ -128,13 +128,13 @@ def test_features_in_a_folder_are_those_of_the_next_run(
 ):
     """The network is asked once for each image that is trained on or measured."""
     seen: list[int] = []
-    compute = image_features._compute
+    computed = image_features._computed
 
-    def counted(model: Any, files: Any, found: Any) -> None:
+    def counted(model: Any, files: Any) -> Any:
         seen.append(len(files))
-        compute(model, files, found)
+        return computed(model, files)
 
-    monkeypatch.setattr(image_features, "_compute", counted)
+    monkeypatch.setattr(image_features, "_computed", counted)
     features = {"features": str(tmp_path / "features"), "epochs": 1}
     first = train(tiny_captions.config(tmp_path / "a", **features))
     assert sorted(seen) == [4, 4, 12]  # validation is not seen a second time at the end

@@ -1,13 +1,16 @@
 """Whole runs of a tiny encoder: what they hold, and that a stop changes nothing."""
 
+import errno
 import json
 import os
 import signal
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from safetensors.numpy import load_file
 
+from kbert.storage import files
 from kbert.tasks.classification.model import Classifier
 from kbert.tasks.load import load
 from kbert.tasks.pretraining.model import MaskedLanguageModel
@@ -53,6 +56,25 @@ def assert_same(run, whole):
     kinds = ("step", "training", "validation")
     for one, other in zip(run.metrics["intervals"], whole.metrics["intervals"], strict=True):
         assert {k: one.get(k) for k in kinds} == {k: other.get(k) for k in kinds}
+
+
+@pytest.mark.parametrize("stop, left", [(1, []), (2, ["merges.txt"])])
+def test_a_full_disk_leaves_no_part_of_a_vocabulary(tmp_path, monkeypatch, stop, left):
+    """That of a stopped run is taken as it stands; without one it is learned again."""
+    contents = {"vocab.json": b"{}", "merges.txt": b"a b"}
+    run = SimpleNamespace(model=SimpleNamespace(tokenizer=SimpleNamespace(files=lambda: contents)))
+    flush, calls = files._flush, []
+
+    def flushed(path):
+        calls.append(path)
+        if len([one for one in calls if one.suffix == ".partial"]) == stop:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        flush(path)
+
+    monkeypatch.setattr(files, "_flush", flushed)
+    with pytest.raises(OSError, match="No space"):
+        pretraining_run.Pretraining.write_start(run, tmp_path)
+    assert os.listdir(tmp_path) == left
 
 
 def test_what_a_run_holds(finished, tmp_path):

@@ -1,6 +1,7 @@
 import errno
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -194,6 +195,13 @@ def test_a_full_disk_is_told(tmp_path):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     assert (tmp_path / "run.incomplete" / "metrics.json").is_file()
     full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    of_copied = shutil.Error([("a", "b", str(full))])  # of shutil.copytree
+    with pytest.raises(OSError, match="^there is no room left to write .No space left on device.*"):
+        with run_directory(tmp_path / "copied") as folder:
+            raise of_copied
+    with pytest.raises(shutil.Error, match="denied"):
+        with run_directory(tmp_path / "denied") as folder:
+            raise shutil.Error([("a", "b", "[Errno 13] Permission denied")])
     with pytest.raises(OSError) as raised:
         with run_directory(tmp_path / "seeds", overwrite=True) as folder:
             with run_directory(folder / "seed-1", resume=True):

@@ -108,6 +108,10 @@ def test_the_same_data(tmp_path, caplog):
         changed_data(tmp_path, others)
     with pytest.raises(ValueError, match="others to learn from; the files have changed"):
         changed_data(tmp_path, {"data_sha256": "cc"})
+    write_json({"rte_data_sha256": "aa", "data_sha256": "aa"}, tmp_path / "report.json")
+    with pytest.raises(ValueError, match=r"others to learn from \(rte\) and to learn from; the"):
+        changed_data(tmp_path, {"rte_data_sha256": "cc", "data_sha256": "cc"})
+    write_json(hashes, tmp_path / "report.json")
     assert changed_data(tmp_path, others, True) == ["validation_sha256"]
     assert "goes on with other data than before to be measured on" in caplog.text
     (tmp_path / "report.json").write_text("{")
