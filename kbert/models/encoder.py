@@ -128,9 +128,22 @@ def checked_arguments(
 
 
 def leave_pooler(encoder: Encoder) -> None:
-    """Excludes the pooler, if there is one, from training, for a model that does not read it."""
-    if encoder.pooler is not None:
-        encoder.pooler.trainable = False  # nothing would train it
+    """Excludes the pooler, if there is one, from training, for a model that does not read it.
+
+    It goes on training where another model on the encoder reads it.
+    """
+    pooler = encoder.pooler
+    if pooler is not None and not getattr(pooler, "is_read", False):
+        pooler.is_left = getattr(pooler, "is_left", False) or pooler.trainable
+        pooler.trainable = False  # nothing would train it
+
+
+def read_pooler(encoder: Encoder) -> None:
+    """Notes that a model reads the pooler, which trains again if others only had left it."""
+    pooler = encoder.pooler
+    if getattr(pooler, "is_left", False):
+        pooler.trainable = True
+    pooler.is_left, pooler.is_read = False, True
 
 
 def check_inputs(inputs: Any) -> None:

@@ -8,7 +8,7 @@ from keras import tree
 
 from kbert.layers.linear import Linear, normal_linear
 from kbert.layers.residual import Dropout
-from kbert.models.encoder import Encoder, HeadForm, leave_pooler
+from kbert.models.encoder import Encoder, HeadForm, leave_pooler, read_pooler
 from kbert.optimization.losses import (
     SoftmaxCrossEntropy,
     class_distribution,
@@ -88,6 +88,8 @@ class SequenceHead(keras.layers.Layer):
                 f'`head` must be "two_layer" for a {type(encoder).__name__}, which has no pooler. '
                 f"Received: head={self.head!r}"
             )
+        else:
+            read_pooler(encoder)
         self.build(encoder.hidden_dim)
 
     def saved_layers(self) -> dict[str, Linear]:

@@ -86,9 +86,6 @@ class MultiTaskModel(TaskModel):
         self.task_losses: dict[str, Any] = {}
         self.task_metrics: dict[str, Any] = {}
         self.loss_means: dict[str, Any] = {}
-        if self.encoder.pooler is not None:  # a head that does not read it has let it go
-            reads = [getattr(model, "head", None) == "pooler" for model in models.values()]
-            self.encoder.pooler.trainable = any(reads)
         self.built = True
 
     def call(self, inputs: Any, training: bool | None = None) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from keras import ops
 
 from kbert.layers.linear import normal_linear
 from kbert.layers.masked_language_head import MaskedLanguageHead
-from kbert.models.encoder import Encoder, leave_pooler
+from kbert.models.encoder import Encoder, leave_pooler, read_pooler
 from kbert.optimization.adamw import AdamW
 from kbert.optimization.losses import SoftmaxCrossEntropy, widened
 from kbert.optimization.next_token_losses import (
@@ -108,6 +108,7 @@ class Pretraining(TaskModel):
         self.token_head.build((None, hidden_dim), tuple(table.shape))
         if self.learns_pairs:
             self.pair_head.build((None, hidden_dim))
+            read_pooler(self.encoder)
         else:
             leave_pooler(self.encoder)
         self.built = True

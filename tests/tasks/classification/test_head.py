@@ -10,6 +10,7 @@ from kbert.optimization.adamw import AdamW
 from kbert.optimization.losses import SoftmaxCrossEntropy
 from kbert.optimization.schedules import WarmupLinearDecay
 from kbert.tasks.classification.head import SequenceClassification, SequenceHead
+from kbert.tasks.ner.head import TokenClassification
 from tests import numpy_reference as reference
 from tests.check_layer import check_layer
 from tests.small_bert import INPUTS, MASK, SEGMENTS, assign_head, expected_outputs, small_bert
@@ -280,3 +281,19 @@ def test_wrong_arguments():
         SequenceClassification(small_bert(), 2, head="three_layer")
     with pytest.raises(ValueError, match=r"`rate`, the `dropout` .* in \[0, 1\). Received: 1.5"):
         SequenceClassification(small_bert(), 2, dropout=1.5)
+
+
+def test_heads_that_leave_the_pooler_take_it_from_no_other():
+    for others_first in (False, True):
+        encoder = small_bert()
+        heads = [lambda: SequenceClassification(encoder, 2), lambda: TokenClassification(encoder, 3)]
+        made = [make() for make in (heads[::-1] if others_first else heads)]
+        assert untrained(made[0]) == untrained(made[1]) == set()
+    encoder = small_bert()
+    assert untrained(TokenClassification(encoder, 3)) == POOLER
+    assert untrained(TokenClassification(encoder, 3)) == POOLER
+    assert untrained(SequenceClassification(encoder, 2)) == set()
+    frozen = small_bert()
+    frozen.trainable = False
+    TokenClassification(frozen, 3)
+    assert POOLER < untrained(SequenceClassification(frozen, 2))
