@@ -11,7 +11,7 @@ from kbert.data.batches.mixtures import Columns
 from kbert.models.encoder import id_arrays
 from kbert.pipelines.frozen_states import frozen_states
 from kbert.pipelines.replication import Replication
-from kbert.pipelines.text_inputs import checked_inputs, listed
+from kbert.pipelines.text_inputs import checked_inputs
 
 # Positions (padding included) of a batch in evaluation and prediction.
 EVALUATION_TOKENS = 4096
@@ -137,7 +137,7 @@ class Batching:
     ) -> dict[str, Any]:
         """Returns the arguments of Keras' `fit` for those of `TaskModel.fit`."""
         x = self.read(x, batch_size)
-        if isinstance(validation_data, tuple):
+        if isinstance(validation_data, tuple | list):  # which Keras takes alike
             validation_data = self._held_out(validation_data)
         cut = self.training_cut(batch_size, batch_tokens)
         dataset = self.text_batches(x, y, **cut, shuffle=shuffle, seed=seed)
@@ -165,9 +165,9 @@ class Batching:
         check_no_weights(sample_weight)
         return {"x": dataset}
 
-    def _held_out(self, data: tuple[Any, ...]) -> Any:
+    def _held_out(self, data: Sequence[Any]) -> Any:
         """Converts validation data to a form that Keras takes."""
-        x = listed(data[0])
+        x = self.read(data[0])
         dataset = self.text_batches(x, *data[1:2])
         if dataset is None:
             return (x, *data[1:])

@@ -23,6 +23,7 @@ from kbert.pipelines.text_inputs import (
     check_pair,
     listed,
     read_text_inputs,
+    tensors_of,
     weight_array,
 )
 from kbert.text.sequences.packing import PackedText, pack
@@ -34,8 +35,8 @@ class SequenceBatching(Batching):
     The model's `batch_outputs` has an output a text, and `empty_prediction` is that for no texts.
     """
 
-    # The order of the texts where a dataset has them by name; by default that of the names.
-    dataset_keys: tuple[str, ...] = ()
+    # The names that texts may have in a dataset, in the order of `preprocess`.
+    dataset_forms: tuple[tuple[str, ...], ...] = (("text",), ("text_a",), ("text_a", "text_b"))
 
     def check(self) -> None:
         """Raises a ValueError if tokenizer or length do not fit the encoder."""
@@ -73,9 +74,9 @@ class SequenceBatching(Batching):
         """Encodes string targets (B,) of a dataset as numbers, as graph code."""
         raise ValueError(f"targets must be numbers. Received: strings {names}")
 
-    def encode_ids(self, ids: Any) -> Any:
-        """Encodes whole numbers as targets (B,) of a dataset, as graph code."""
-        return ids
+    def encode_numbers(self, targets: Any) -> Any:
+        """Encodes numbers as targets of a dataset, as graph code."""
+        return targets
 
     def fit_arguments(
         self,
@@ -206,13 +207,13 @@ class SequenceBatching(Batching):
         """Converts validation data in the forms of `fit` to a form that Keras takes."""
         if isinstance(data, tf.data.Dataset):
             return self.numbers(data)
-        if not isinstance(data, tuple):
+        if not isinstance(data, tuple | list):  # which Keras takes alike
             return data
-        x = listed(data[0])
+        x = self.read(data[0])
         texts = self.read_inputs(x)
         if texts is None:
             return (x, *map(self._targets, data[1:2]), *data[2:])
-        return self.batches(self._columns(texts, *data[1:]))
+        return self.batches(self._columns(texts, *(data[1:] or (None,))))
 
     def _targets(self, y: Any) -> Any:
         """Encodes targets, as users write them, as an array of numbers, or None."""
@@ -237,16 +238,11 @@ class SequenceBatching(Batching):
     def _encode_batch(self, targets: tf.Tensor) -> tf.Tensor:
         if targets.dtype == tf.string:
             return self.encode_names(targets)
-        return self.encode_ids(targets) if targets.dtype.is_integer else targets
+        return self.encode_numbers(targets)
 
     def token_inputs(self, x: Any) -> dict[str, Any]:
         """Tokenizes string tensors (B,), pairs as a tuple, list or dict of two, as graph code."""
-        if isinstance(x, dict):
-            known = set(self.dataset_keys) == set(x)
-            texts = [x[key] for key in (self.dataset_keys if known else sorted(x))]
-        else:
-            texts = list(x) if isinstance(x, list | tuple) else [x]
-        return model_inputs(self.preprocess(*texts))
+        return model_inputs(self.preprocess(*tensors_of(x, self.dataset_forms)))
 
     def call_inputs(self, x: Any) -> Any:
         if isinstance(x, PackedText):  # of `preprocess`

@@ -253,7 +253,7 @@ class TaskModel(keras.Model):
             **kwargs: further arguments of Keras' `evaluate`, such as `return_dict`.
         """
         given = {"x": x, "y": y, "batch_size": batch_size, "sample_weight": sample_weight}
-        if self.batching is not None:
+        if self.batching is not None and "_use_cached_eval_dataset" not in kwargs:  # of `fit`
             given = self.batching.evaluate_arguments(**given)
         return super().evaluate(**given, verbose=verbose, **kwargs)
 

@@ -152,6 +152,22 @@ def dict_of_texts(x: dict[str, Any], *forms: tuple[str, ...]) -> list[list[Any]]
     return [checked_texts(key, columns[key]) for key in form]
 
 
+def tensors_of(x: Any, forms: Sequence[tuple[str, ...]]) -> list[Any]:
+    """Returns the string tensors of a batch, those of a dict in the order of its form.
+
+    Raises:
+        ValueError: the names of a dict are others.
+    """
+    if not isinstance(x, dict):
+        return list(x) if isinstance(x, list | tuple) else [x]
+    form = next((form for form in forms if set(form) == set(x)), None)
+    if form is None:
+        raise ValueError(
+            f"a dataset of texts by name must have {_either(forms)}. Received: {sorted(x)}"
+        )
+    return [x[name] for name in form]
+
+
 def is_texts(column: Any) -> bool:
     """Returns whether an object is a column of texts; single entries may be missing values."""
     if isinstance(column, tf.Tensor):

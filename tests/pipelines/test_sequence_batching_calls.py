@@ -64,3 +64,58 @@ def test_a_dataset_of_strings_becomes_one_of_token_ids(model):
     assert "token_ids" in model.batching.numbers(strings).element_spec[0]
     numbers = tf.data.Dataset.range(3)
     assert model.batching.numbers(numbers) is numbers
+
+
+def test_texts_of_a_dataset_have_the_names_of_their_places():
+    model = small_regressor(pair=True)
+
+    def ids(texts):
+        dataset = tf.data.Dataset.from_tensors((texts,))
+        return next(iter(model.batching.numbers(dataset)))["token_ids"]
+
+    expected = ids((TEXTS, OTHERS))
+    np.testing.assert_array_equal(ids({"text_b": OTHERS, "text_a": TEXTS}), expected)
+    named = {"premise": TEXTS, "hypothesis": OTHERS}  # in the order of the alphabet: the reverse
+    message = r'"text_a" and "text_b". Received: .\'hypothesis\', \'premise\'.'
+    with pytest.raises(ValueError, match=message):
+        ids(named)
+
+
+def numbered_model():
+    """Of labels that are numbers, and are not their places: an id must not be taken for one."""
+    model = small_classifier(["1", "2", "3"])
+    model.compile()
+    return model, model_inputs(model.preprocess(tf.constant(TEXTS * 2))), [1, 2, 3, 1]
+
+
+@pytest.mark.parametrize("held_out", ["data", "split"])
+def test_targets_of_validation_are_encoded_once(held_out):
+    model, ids, y = numbered_model()
+    ids = {name: np.asarray(values) for name, values in ids.items()}
+    given = {"data": {"validation_data": (ids, y)}, "split": {"validation_split": 0.5}}[held_out]
+    history = model.fit(ids, y, verbose=0, **given).history
+    if held_out == "split":
+        ids, y = {name: values[2:] for name, values in ids.items()}, y[2:]
+    assert history["val_loss"][0] == pytest.approx(model.evaluate(ids, y, verbose=0)[0], rel=1e-5)
+
+
+def test_no_batch_of_a_generator_of_validation_is_lost():
+    model, ids, _ = numbered_model()
+    y = np.array([0, 1, 2, 0])
+    batches = [({n: v[i : i + 1] for n, v in ids.items()}, y[i : i + 1]) for i in range(4)]
+    first, held_out = batches[0][0], (one for one in batches)
+    history = model.fit(first, y[:1] + 1, verbose=0, validation_data=held_out).history
+    losses = [model.test_on_batch(x, y + 1)[0] for x, y in batches]
+    assert len({round(float(one), 4) for one in losses}) > 1
+    assert history["val_loss"][0] == pytest.approx(np.mean(losses), rel=1e-5)
+
+
+def test_validation_data_in_a_list_is_that_in_a_tuple():
+    losses = []
+    for kind in (tuple, list):
+        model = small_classifier()
+        model.compile()
+        held_out = kind((OTHERS, ["yes", "no"]))
+        history = model.fit(TEXTS, ["no", "yes"], verbose=0, validation_data=held_out).history
+        losses.append(history["val_loss"])
+    assert losses[0] == losses[1]

@@ -39,10 +39,10 @@ def push_model(model: Path, repository: str, private: bool, message: str) -> dic
 
     folder = Path(load_run(model).model_directory) if is_run(model) else model
     if task_of(model) == MULTI_TASK:
-        names = ", ".join(str(one) for one in sorted(folder.iterdir()) if one.is_dir())
+        models = ", ".join(str(one) for one in sorted(folder.iterdir()) if one.is_dir())
         raise ValueError(
             "`MODEL` must be the model of one task. Received: a run on several tasks, whose models "
-            f"are {names}"
+            f"are {models}"
         )
     task = task_named(task_of(model))
     api = HfApi(library_name="kbert", library_version=__version__)

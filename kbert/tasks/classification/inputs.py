@@ -7,6 +7,8 @@ import tensorflow as tf
 
 from kbert.pipelines.sequence_batching import SequenceBatching
 
+_TRUTH = {"True", "False"}
+
 
 class LabelBatching(SequenceBatching):
     """Batches of texts with class names, ids or distributions, for a model with `labels`."""
@@ -55,7 +57,7 @@ class LabelBatching(SequenceBatching):
         """Returns whether numbers, or truth values, are names of labels and not their ids."""
         names = self.model.labels
         if numbers.dtype.kind == "b":
-            return set(names) == {"True", "False"}
+            return set(names) == _TRUTH
         return numbers.dtype.kind in "iu" and _are_numbers(names)
 
     def _distributions(self, values: np.ndarray) -> np.ndarray:
@@ -90,9 +92,9 @@ class LabelBatching(SequenceBatching):
             )
         ids = {name: number for number, name in enumerate(self.model.label_names)}
         found = dict.fromkeys(range(self.model.num_labels), 1.0)
-        are_numbers = _are_numbers(self.model.labels)
         for key, weight in weights.items():
-            number = ids.get(str(key)) if are_numbers else ids.get(key, key)
+            is_name = self._holds_names(np.asarray(key)) or _are_numbers(self.model.labels)
+            number = ids.get(str(key)) if is_name else ids.get(key, key)
             if number not in found:
                 raise ValueError(
                     f"`class_weight` must have labels of {self.model.labels}, or their ids, as "
@@ -111,8 +113,22 @@ class LabelBatching(SequenceBatching):
         with tf.control_dependencies([known] if known is not None else []):
             return tf.argmax(tf.cast(same, tf.int32), axis=-1, output_type=tf.int32)
 
-    def encode_ids(self, ids: Any) -> Any:
-        """Checks ids (B,) in a graph that fails for others; numbers that are names become ids."""
+    def encode_numbers(self, targets: Any) -> Any:
+        """Encodes ids or truth values (B,) as `encode_targets` does, in a graph that fails alike.
+
+        Distributions (B, C) stay as they are.
+        """
+        if targets.dtype.is_floating and targets.shape.rank != 1:
+            return targets
+        if targets.dtype == tf.bool and set(self.model.labels) == _TRUTH:
+            return self.encode_names(tf.where(targets, "True", "False"))
+        ids = targets if targets.dtype.is_integer else tf.cast(targets, tf.int64)
+        if targets.dtype.is_floating:
+            words = "`y` must hold names, ids or distributions. Received: fractions in"
+            whole = tf.reduce_all(tf.cast(ids, targets.dtype) == targets)
+            checked = tf.debugging.Assert(whole, [words, targets])
+            with tf.control_dependencies([checked] if checked is not None else []):
+                ids = tf.identity(ids)
         if _are_numbers(self.model.labels):
             return self.encode_names(tf.strings.as_string(ids))
         valid = tf.reduce_all((ids >= 0) & (ids < tf.cast(self.model.num_labels, ids.dtype)))

@@ -15,7 +15,7 @@ from kbert.data.batches.packed_examples import plain, text_tensor
 from kbert.pipelines.batching import check_count
 from kbert.pipelines.sequence_batching import SequenceBatching
 from kbert.pipelines.signatures import model_inputs
-from kbert.pipelines.text_inputs import finite_numbers, weight_array
+from kbert.pipelines.text_inputs import finite_numbers, tensors_of, weight_array
 from kbert.tasks.embedding.inputs import (
     FORMS,
     PackedTuples,
@@ -127,7 +127,7 @@ class EmbeddingBatching(SequenceBatching):
 
         def encode(x: Any, *rest: Any) -> Any:
             inputs = self.token_inputs(x)
-            columns = _tensors(x)
+            columns = tensors_of(x, FORMS)
             if not rest and len(columns) > 1:
                 rest = (_numbers_of(columns),)
             return (inputs, *rest) if rest else inputs
@@ -136,7 +136,7 @@ class EmbeddingBatching(SequenceBatching):
 
     def token_inputs(self, x: Any) -> dict[str, Any]:
         """Tokenizes string tensors (B,), or K of them, to ids (B, T), or (B, K, T); graph code."""
-        columns = _tensors(x)
+        columns = tensors_of(x, FORMS)
         flat = columns[0] if len(columns) == 1 else tf.reshape(tf.stack(columns, 1), (-1,))
         inputs = model_inputs(self.preprocess(flat))
         if len(columns) == 1:
@@ -150,14 +150,6 @@ class EmbeddingBatching(SequenceBatching):
         if all(isinstance(one, tf.Tensor) for one in keras.tree.flatten(x)):
             return self.token_inputs(x)
         return self.token_inputs(tuple(map(text_tensor, self.read_inputs(x).columns)))
-
-
-def _tensors(x: Any) -> list[Any]:
-    """Returns the columns of string tensors, those of a dict in the order of their form."""
-    if isinstance(x, dict):
-        form = next((form for form in FORMS if set(form) == set(x)), tuple(x))
-        return [x[name] for name in form]
-    return list(x) if isinstance(x, list | tuple) else [x]
 
 
 def _numbers_of(columns: Sequence[Any]) -> Any:

@@ -18,11 +18,21 @@ class LabelSetBatching(SequenceBatching):
     def encode_targets(self, y: Any) -> np.ndarray:
         """Converts n lists of names or ids, or rows of C numbers in [0, 1], to float32 (n, C).
 
+        A table of pandas has a column of numbers for each label.
+
         Raises:
             ValueError: an entry is no list, a name or id is unknown or there twice, a row of
-                numbers does not have C of them, or one is not in [0, 1].
+                numbers does not have C of them, one is not in [0, 1], or a table has other
+                columns than the labels.
         """
         names = self.model.label_names
+        if hasattr(y, "iloc") and hasattr(y, "columns"):
+            if set(y.columns) != set(names):
+                raise ValueError(
+                    f"`y` must have a column for each of {list(names)}. Received: "
+                    f"{list(y.columns)}"
+                )
+            y = y[list(names)].to_numpy()
         array = y.numpy() if hasattr(y, "numpy") else y
         if not isinstance(array, np.ndarray) or array.dtype.kind in "OUS":
             rows = [_row(row) for row in array]

@@ -154,7 +154,7 @@ class ChoiceBatching(SequenceBatching):
     """Batches of contexts with the same number of choices each, K texts an example."""
 
     training_rows = _ROWS
-    dataset_keys = ("context", "choices")
+    dataset_forms = (("context", "choices"),)
 
     def preprocess(self, text_a: Any, text_b: Any = None) -> PackedText:
         """Tokenizes contexts string (B,) and choices (B, K) to ids (B, K, T), as graph code."""

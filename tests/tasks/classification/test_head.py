@@ -1,5 +1,6 @@
 """The classification head and the model on token ids, against the NumPy reference."""
 
+import itertools
 import warnings
 
 import keras
@@ -284,11 +285,10 @@ def test_wrong_arguments():
 
 
 def test_heads_that_leave_the_pooler_take_it_from_no_other():
-    for others_first in (False, True):
+    for heads in itertools.permutations((SequenceClassification, TokenClassification)):
         encoder = small_bert()
-        heads = [lambda: SequenceClassification(encoder, 2), lambda: TokenClassification(encoder, 3)]
-        made = [make() for make in (heads[::-1] if others_first else heads)]
-        assert untrained(made[0]) == untrained(made[1]) == set()
+        one, other = (head(encoder, 2) for head in heads)
+        assert untrained(one) == untrained(other) == set()
     encoder = small_bert()
     assert untrained(TokenClassification(encoder, 3)) == POOLER
     assert untrained(TokenClassification(encoder, 3)) == POOLER

@@ -78,9 +78,9 @@ def test_numbers_are_names_where_the_labels_are_other_numbers(labels, y, expecte
     """As positions they would train a model that answers the reverse of what it was shown."""
     batching = with_labels(labels)
     assert batching.encode_targets(y).tolist() == expected
-    whole = np.asarray(y).reshape(-1)
-    if whole.dtype.kind == "i":
-        assert batching.encode_ids(tf.constant(whole)).numpy().tolist() == expected
+    flat = np.asarray(y).reshape(-1)
+    if flat.dtype.kind != "U":
+        assert batching.encode_numbers(tf.constant(flat)).numpy().tolist() == expected
 
 
 def test_numbers_that_are_no_names_are_told():
@@ -88,7 +88,7 @@ def test_numbers_that_are_no_names_are_told():
     with pytest.raises(ValueError, match=r"labels of \['1', '2'\]. Received: \['0'\]"):
         batching.encode_targets([0, 1])
     with pytest.raises(tf.errors.InvalidArgumentError, match="`y` must hold labels of"):
-        batching.encode_ids(tf.constant([0, 1]))
+        batching.encode_numbers(tf.constant([0, 1]))
     assert batching.encode_class_weight({2: 3.0}) == {0: 1.0, 1: 3.0}
     with pytest.raises(ValueError, match=r"labels of \['1', '2'\], .* Received: 0"):
         batching.encode_class_weight({0: 3.0})
@@ -100,11 +100,25 @@ def test_weights_of_classes_are_a_dict():
         with_labels(["a", "b"]).encode_class_weight("balanced")
 
 
-@pytest.mark.parametrize("ids", [[3, 0], [0, -1]])
-def test_wrong_ids_in_a_dataset(model, ids):
+@pytest.mark.parametrize(
+    "ids, message",
+    [
+        ([3, 0], r"`y` must hold ids in \[0, 3\)"),
+        ([0, -1], r"`y` must hold ids in \[0, 3\)"),
+        ([3.0, 0.0], r"`y` must hold ids in \[0, 3\)"),
+        ([0.5, 1.0], "ids or distributions. Received: fractions in"),
+        ([0.0, float("nan")], "ids or distributions. Received: fractions in"),
+    ],
+)
+def test_wrong_ids_in_a_dataset(model, ids, message):
     dataset = tf.data.Dataset.from_tensors((["a b", "c"], ids))
-    with pytest.raises(tf.errors.InvalidArgumentError, match=r"`y` must hold ids in \[0, 3\)"):
+    with pytest.raises(tf.errors.InvalidArgumentError, match=message):
         next(iter(model.batching.numbers(dataset)))
+
+
+def test_distributions_in_a_dataset_stay(model):
+    soft = tf.constant([[0.2, 0.3, 0.5], [1, 0, 0]])
+    assert model.batching.encode_numbers(soft) is soft
 
 
 def test_weights_of_classes_by_name(model):
@@ -112,6 +126,8 @@ def test_weights_of_classes_by_name(model):
     assert encode(None) is None
     assert encode({"yes": 2}) == {0: 1.0, 1: 2.0, 2: 1.0}
     assert encode({np.int64(2): 3.0, "no": 0.5}) == {0: 0.5, 1: 1.0, 2: 3.0}
+    truth = with_labels(["True", "False"]).encode_class_weight({True: 5.0, np.bool_(False): 2.0})
+    assert truth == {0: 5.0, 1: 2.0}
     for key in ("maybe", 3):
         message = rf"`class_weight` must have labels of .*'perhaps'\], .* Received: {key!r}"
         with pytest.raises(ValueError, match=message):

@@ -87,3 +87,13 @@ def test_answers_are_of_one_column(model):
         model.answers((A, B))
     with pytest.raises(ValueError, match="`x` must be texts, .* a list that begins with 1"):
         model.answers([1, 2])
+
+
+def test_validation_of_texts_that_need_no_targets():
+    found = []
+    for held_out in ((tuple([(A, B)])), ((A, B), None)):
+        model = small_embedder()
+        model.compile()
+        history = model.fit((A, B), verbose=0, validation_data=held_out).history
+        found.append(history["val_loss"])
+    assert found[0] == found[1]

@@ -38,6 +38,15 @@ def test_targets(model, y):
     assert found.dtype == "float32" and found.tolist() == EXPECTED
 
 
+def test_a_table_has_a_column_for_each_label(model):
+    pandas = pytest.importorskip("pandas")
+    table = pandas.DataFrame(EXPECTED, columns=["joy", "anger", "love"])
+    for one in (table, table[["love", "joy", "anger"]]):
+        assert model.encode_targets(one).tolist() == EXPECTED
+    with pytest.raises(ValueError, match=r"a column for each of .* Received: \['joy', 'love'\]"):
+        model.encode_targets(table[["joy", "love"]])
+
+
 def test_soft_targets_and_none(model):
     soft = [[0.5, 0.25, 1.0], [0.0, 0.0, 0.0]]
     np.testing.assert_array_equal(model.encode_targets(soft), np.array(soft, "float32"))
