@@ -40,10 +40,12 @@ def cached_train_step(model: Any, data: Any, chunk_rows: int) -> Any:
         tape.watch(vectors)
         loss = model.compute_loss(x, y, vectors, weight, training=True)
         scaled = model.optimizer.scale_loss(loss)
-    upstream = tape.gradient(scaled, vectors)
+    # Of the weights themselves: a regularizer's.
+    weights = [weight.value for weight in model.trainable_weights]
+    upstream, *direct = tape.gradient(scaled, [vectors, *weights])
     for seed, value in zip(seeds, before):
         seed.assign(value)
-    found = _gradients(model, x, rows, chunk_rows, upstream)
+    found = _gradients(model, x, rows, chunk_rows, upstream, direct)
     model._loss_tracker.update_state(loss, sample_weight=rows)
     model.optimizer.apply_gradients(zip(found, model.trainable_weights))
     return model.compute_metrics(x, y, vectors, sample_weight=weight)
@@ -56,7 +58,8 @@ def _chunk(x: dict[str, Any], start: Any, chunk_rows: int) -> dict[str, Any]:
 def _vectors(model: Any, x: Any, rows: Any, chunk_rows: int) -> Any:
     """Returns the vectors of all examples (B, K, D), without gradients."""
     shape = (None, x["token_ids"].shape[1], model.width)
-    array = tf.TensorArray(tf.float32, 0, True, infer_shape=False, element_shape=shape)
+    dtype = tf.float64 if model.compute_dtype == "float64" else tf.float32
+    array = tf.TensorArray(dtype, 0, True, infer_shape=False, element_shape=shape)
 
     def advance(start: Any, number: Any, array: Any) -> Any:
         vectors = model(_chunk(x, start, chunk_rows), training=True)
@@ -66,9 +69,15 @@ def _vectors(model: Any, x: Any, rows: Any, chunk_rows: int) -> Any:
     return tf.stop_gradient(array.concat())
 
 
-def _gradients(model: Any, x: Any, rows: Any, chunk_rows: int, upstream: Any) -> list[Any]:
-    """Returns the gradients of the weights, given those of the vectors (B, K, D)."""
+def _gradients(
+    model: Any, x: Any, rows: Any, chunk_rows: int, upstream: Any, direct: list[Any]
+) -> list[Any]:
+    """Returns the gradients of the weights, given those of the vectors (B, K, D).
+
+    To these come `direct`; where there is neither, a weight has None, as in any other step.
+    """
     weights = model.trainable_weights
+    reached = [one is not None for one in direct]
 
     def advance(start: Any, *sums: Any) -> Any:
         with tf.GradientTape() as tape:
@@ -76,13 +85,14 @@ def _gradients(model: Any, x: Any, rows: Any, chunk_rows: int, upstream: Any) ->
         found = tape.gradient(
             vectors, [v.value for v in weights], upstream[start : start + chunk_rows]
         )
+        reached[:] = [before or g is not None for before, g in zip(reached, found)]
         # Those of an embedding are slices of its table.
         dense = [s if g is None else s + tf.convert_to_tensor(g) for s, g in zip(sums, found)]
         return start + chunk_rows, *dense
 
-    zeros = [tf.zeros(v.shape, v.dtype) for v in weights]
-    _, *sums = _each(rows, advance, *zeros)
-    return sums
+    begun = [tf.zeros(v.shape, v.dtype) if d is None else d for v, d in zip(weights, direct)]
+    _, *sums = _each(rows, advance, *begun)
+    return [total if is_reached else None for total, is_reached in zip(sums, reached)]
 
 
 def _each(rows: Any, advance: Callable[..., Any], *state: Any) -> Any:

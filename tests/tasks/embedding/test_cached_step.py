@@ -48,6 +48,40 @@ def test_dropout_is_the_same_in_both_passes():
         np.testing.assert_allclose(one, other, atol=1e-4)
 
 
+@pytest.mark.filterwarnings("ignore:Gradients do not exist")
+def test_regularizers_count_and_weights_without_gradients_stay():
+    """Of a fusion the regularizer; of an adapter that is not active not even the decay."""
+
+    def trained(chunk_rows):
+        model = small_embedder()
+        for name in ("one", "other", "third"):
+            model.encoder.add_adapter(name, "pfeiffer")
+        model.encoder.add_adapter_fusion(["one", "other"], 100.0)
+        model.encoder.set_active_adapters(["one", "other"])
+        for variable in model.trainable_variables:
+            variable.assign(variable * 0.5 + 0.1)
+        model.compile(AdamW(1e-3, weight_decay=0.5), MultipleNegatives(chunk_rows=chunk_rows))
+        with eager_steps():
+            loss = float(model.train_on_batch(PAIRS))
+        return loss, {v.path: np.asarray(v) for v in model.trainable_variables}
+
+    loss, weights = trained(None)
+    found, cached = trained(2)
+    assert found == pytest.approx(loss, rel=1e-5)
+    assert any("third" in path for path in weights)
+    for path, one in weights.items():
+        np.testing.assert_allclose(cached[path], one, atol=2e-5, err_msg=path)
+
+
+def test_in_float64():
+    make = functools.partial(small_embedder, dtype="float64")
+    losses, weights = stepped(None, make)
+    found, cached = stepped(2, make)
+    np.testing.assert_allclose(found, losses, rtol=1e-9)
+    for one, other in zip(cached, weights, strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-9)
+
+
 @pytest.mark.slow
 def test_in_the_graph_of_fit():
     model = small_embedder()
