@@ -159,13 +159,13 @@ class TaskModel(keras.Model):
             optimizer: a Keras optimizer or its name; None for the task's own.
             loss: a Keras loss or its name; None for the task's own. Those of classes get logits;
                 one that needs distributions gets them from ids too, as do all metrics beside it.
-            metrics: a list of Keras metrics or their names; None for the task's own.
+            metrics: a list of Keras metrics or their names, of logits too; None for the own ones.
             jit_compile: True for XLA, which would recompile for each length of texts; None for
                 False with raw texts on TensorFlow, and else as Keras chooses.
             **kwargs: further arguments of Keras' `compile`.
 
         Raises:
-            ValueError: the loss is for probabilities, or a strategy's replicas cannot share it.
+            ValueError: loss or metric is of probabilities, or replicas cannot share the loss.
         """
         self.note_compiled([loss, metrics, kwargs.get("weighted_metrics")])
         if jit_compile is None:

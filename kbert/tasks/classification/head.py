@@ -1,6 +1,7 @@
 """Classification and regression of one sequence: an encoder and a head on its first position."""
 
 import inspect
+from contextlib import suppress
 from typing import Any
 
 import keras
@@ -186,6 +187,7 @@ class SequenceClassification(TaskModel):
                 "own, or a loss of keras.losses made with from_logits=True. Received: "
                 f"loss={wrong[0]!r:.100}, which takes probabilities"
             )
+        check_metrics(given[1:])
         self.needs_distributions = need_distributions(given)
 
     def targets_of_loss(self, y: Any, y_pred: Any) -> tuple[Any, Any]:
@@ -222,6 +224,40 @@ def takes_logits(loss: Any) -> bool:
         return bool(loss.get_config().get("from_logits", True))
     option = inspect.signature(loss).parameters.get("from_logits")
     return option is None or bool(option.default)
+
+
+def check_metrics(given: Any) -> None:
+    """Raises a ValueError for a metric of Keras, or its name, that takes probabilities."""
+    wrong = [one for one in tree.flatten(given) if one is not None and _takes_probabilities(one)]
+    if wrong:
+        raise ValueError(
+            "`metrics` must take logits, which is what the model returns: with from_logits=True or "
+            "a threshold of logits, such as keras.metrics.Precision(thresholds=0.0). Received: "
+            f"{wrong[0]!r:.100}, which takes probabilities"
+        )
+
+
+def _takes_probabilities(metric: Any) -> bool:
+    if isinstance(metric, str):
+        if metric.lower() in ("crossentropy", "ce"):
+            return True
+        with suppress(ValueError):  # of a name that Keras does not know, as it will say
+            metric = keras.metrics.get(metric)
+    if not getattr(metric, "__module__", "").startswith("keras."):
+        return False
+    if isinstance(metric, keras.metrics.Metric):
+        config = metric.get_config()
+    elif inspect.isfunction(metric):
+        config = {n: one.default for n, one in inspect.signature(metric).parameters.items()}
+    else:
+        return False
+    if "from_logits" in config:
+        return not config["from_logits"]
+    if "thresholds" in config:  # None stands for 0.5
+        values = tree.flatten([0.5 if config["thresholds"] is None else config["thresholds"]])
+    else:
+        values = [config["threshold"]] if config.get("threshold") is not None else []
+    return "num_thresholds" in config or any(0 < value < 1 for value in values)
 
 
 def need_distributions(given: Any) -> bool:

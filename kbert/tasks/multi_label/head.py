@@ -10,7 +10,12 @@ from kbert.models.encoder import Encoder
 from kbert.optimization.label_losses import MicroF1, SigmoidCrossEntropy, exact_match
 from kbert.optimization.losses import SoftmaxCrossEntropy
 from kbert.pipelines.task_model import TaskModel
-from kbert.tasks.classification.head import need_distributions, sequence_head, takes_logits
+from kbert.tasks.classification.head import (
+    check_metrics,
+    need_distributions,
+    sequence_head,
+    takes_logits,
+)
 
 # Names of Keras' losses and metrics that take each example to have one class.
 _OF_ONE_CLASS = ("accuracy", "acc", "crossentropy", "ce")
@@ -82,6 +87,7 @@ class MultiLabelClassification(TaskModel):
                 "`metrics` must be of several labels, such as MicroF1 of "
                 f"kbert.optimization.label_losses. Received: {wrong[0]!r:.100}"
             )
+        check_metrics(metrics)
 
     def default_loss(self) -> Any:
         """Binary cross-entropy of each label, with targets in [0, 1]."""

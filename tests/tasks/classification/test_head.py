@@ -297,3 +297,31 @@ def test_heads_that_leave_the_pooler_take_it_from_no_other():
     frozen.trainable = False
     TokenClassification(frozen, 3)
     assert POOLER < untrained(SequenceClassification(frozen, 2))
+
+
+@pytest.mark.parametrize(
+    "metric",
+    [
+        *("sparse_categorical_crossentropy", "crossentropy", "precision", "AUC"),
+        keras.metrics.Precision(),
+        keras.metrics.Recall(thresholds=[0.0, 0.3]),
+        keras.metrics.BinaryAccuracy(),
+        keras.metrics.sparse_categorical_crossentropy,
+    ],
+)
+def test_metrics_of_probabilities_are_refused(metric):
+    with pytest.raises(ValueError, match="`metrics` must take logits.* which takes probabilities"):
+        made_model().compile(metrics=["accuracy", metric])
+
+
+def test_metrics_of_logits_are_taken():
+    model = made_model()
+    model.compile(
+        metrics=[
+            keras.metrics.SparseCategoricalCrossentropy(from_logits=True),
+            keras.metrics.SparseTopKCategoricalAccuracy(2),
+            "accuracy",
+        ]
+    )
+    found = model.evaluate(INPUTS, LABELS, verbose=0)
+    assert found[1] == pytest.approx(found[0], rel=1e-5)

@@ -151,3 +151,17 @@ def test_saved_and_loaded(tmp_path):
 def test_wrong_arguments():
     with pytest.raises(ValueError, match="`num_labels` must be at least 1. Received: num_labels=0"):
         MultiLabelClassification(small_bert(), 0)
+
+
+def test_metrics_of_keras_by_hand():
+    """With a threshold of logits they are what they are of the probabilities."""
+    model = made_model()
+    metrics = [keras.metrics.BinaryAccuracy(threshold=0.0), keras.metrics.Recall(thresholds=0.0)]
+    model.compile(metrics=metrics)
+    found = model.evaluate(INPUTS, TARGETS, verbose=0)
+    chosen, right = np.asarray(model(INPUTS)) > 0.0, TARGETS > 0.5
+    assert found[1] == pytest.approx((chosen == right).mean())
+    assert found[2] == pytest.approx((chosen & right).sum() / right.sum())
+    for metric in ("binary_accuracy", keras.metrics.AUC(multi_label=True, num_labels=3)):
+        with pytest.raises(ValueError, match="`metrics` must take logits"):
+            model.compile(metrics=[metric])
