@@ -216,6 +216,15 @@ def holds_texts(x: Any) -> bool:
     return isinstance(x, str | bytes)
 
 
+def check_no_budget(batch_tokens: int | None) -> None:
+    """Raises a ValueError for a budget of positions where the batches are not made here."""
+    if batch_tokens is not None:
+        raise ValueError(
+            "`batch_tokens` must be None for token ids and datasets. "
+            f"Received: batch_tokens={batch_tokens}"
+        )
+
+
 def check_vocabulary(tokenizer: Any, encoder: Any) -> None:
     """Raises a ValueError if the tokenizer has ids that the encoder has no embeddings for."""
     if len(tokenizer.vocabulary) > encoder.vocabulary_size:

@@ -14,6 +14,7 @@ from kbert.pipelines.batching import (
     check_count,
     check_given,
     check_length,
+    check_no_budget,
     check_vocabulary,
 )
 from kbert.pipelines.signatures import model_inputs
@@ -97,12 +98,14 @@ class SequenceBatching(Batching):
         kwargs["validation_data"] = self._held_out(validation_data)
         kwargs["class_weight"] = self.encode_class_weight(kwargs.get("class_weight"))
         if isinstance(x, tf.data.Dataset):
+            check_no_budget(batch_tokens)
             kwargs["callbacks"] = with_epoch_counter(x, kwargs.get("callbacks"))
             kwargs |= {"y": y, "sample_weight": sample_weight}  # which Keras refuses
             return {**kwargs, "x": self.numbers(x), "shuffle": False}
         x = self.read(x, batch_size)
         texts = self.read_inputs(x)
         if texts is None:
+            check_no_budget(batch_tokens)
             kwargs |= {"shuffle": shuffle, "sample_weight": weight_array(sample_weight)}
             return {**kwargs, "x": x, "y": self._targets(y), "batch_size": batch_size}
         columns = self._columns(texts, y, sample_weight)

@@ -119,3 +119,11 @@ def test_validation_data_in_a_list_is_that_in_a_tuple():
         history = model.fit(TEXTS, ["no", "yes"], verbose=0, validation_data=held_out).history
         losses.append(history["val_loss"])
     assert losses[0] == losses[1]
+
+
+def test_a_budget_is_for_texts():
+    model, ids, y = numbered_model()
+    strings = tf.data.Dataset.from_tensors((TEXTS, ["1", "2"]))
+    for x in ((ids, y), (strings,)):
+        with pytest.raises(ValueError, match="`batch_tokens` must be None for token ids and data"):
+            model.fit(*x, batch_tokens=99)

@@ -71,10 +71,13 @@ class TextEmbedder(SequenceEmbedding):
         """Returns the prediction for no texts, (0, D)."""
         return np.zeros((0, self.width), "float32")
 
-    def train_step(self, data: Any) -> Any:
+    def train_step(self, *args: Any) -> Any:
         """Runs Keras' training step, in two passes where the loss has `chunk_rows`."""
         rows = getattr(self.loss, "chunk_rows", None)
-        return super().train_step(data) if rows is None else cached_train_step(self, data, rows)
+        # On JAX in one pass, which computes the same.
+        if rows is None or keras.backend.backend() != "tensorflow":
+            return super().train_step(*args)
+        return cached_train_step(self, args[0], rows)
 
     def encode(self, texts: Any, batch_size: int | None = None, long: str = "cut") -> np.ndarray:
         """Returns the vectors of texts, float32 (n, D), in their order; of a single text (D,).
