@@ -84,7 +84,7 @@ def test_texts_of_a_dataset_have_the_names_of_their_places():
 def numbered_model():
     """Of labels that are numbers, and are not their places: an id must not be taken for one."""
     model = small_classifier(["1", "2", "3"])
-    model.compile()
+    model.compile(run_eagerly=True)
     return model, model_inputs(model.preprocess(tf.constant(TEXTS * 2))), [1, 2, 3, 1]
 
 
@@ -114,7 +114,7 @@ def test_validation_data_in_a_list_is_that_in_a_tuple():
     losses = []
     for kind in (tuple, list):
         model = small_classifier()
-        model.compile()
+        model.compile(run_eagerly=True)
         held_out = kind((OTHERS, ["yes", "no"]))
         history = model.fit(TEXTS, ["no", "yes"], verbose=0, validation_data=held_out).history
         losses.append(history["val_loss"])

@@ -93,7 +93,7 @@ def test_validation_of_texts_that_need_no_targets():
     found = []
     for held_out in ((tuple([(A, B)])), ((A, B), None)):
         model = small_embedder()
-        model.compile()
+        model.compile(run_eagerly=True)
         history = model.fit((A, B), verbose=0, validation_data=held_out).history
         found.append(history["val_loss"])
     assert found[0] == found[1]
