@@ -12,9 +12,9 @@ from kbert.checkpoints.huggingface_files import CONFIG, INDEX, MODULES, WEIGHTS
 from kbert.storage.files import verify_sha256
 
 _ADAPTERS = "adapters.safetensors"
-# Only these are downloaded from the hub: no pickle, no code, no other framework's copy.
 _TOKENIZER = ("vocab.txt", "tokenizer_config.json", PIECES, VOCABULARY, MERGES, "tokenizer.json")
 _NATIVE = ("kbert.json", WEIGHTS, "vocabulary.txt")
+# Only these are downloaded from the hub: no pickle, no code, no other framework's copy.
 ALLOW_PATTERNS = [
     *(CONFIG, WEIGHTS, INDEX, "model-*-of-*.safetensors"),
     *_TOKENIZER,

@@ -38,13 +38,14 @@ def push_model(model: Path, repository: str, private: bool, message: str) -> dic
     from huggingface_hub import HfApi
 
     folder = Path(load_run(model).model_directory) if is_run(model) else model
-    if task_of(model) == MULTI_TASK:
+    name = task_of(model)
+    if name == MULTI_TASK:
         models = ", ".join(str(one) for one in sorted(folder.iterdir()) if one.is_dir())
         raise ValueError(
             "`MODEL` must be the model of one task. Received: a run on several tasks, whose models "
             f"are {models}"
         )
-    task = task_named(task_of(model))
+    task = task_named(name)
     api = HfApi(library_name="kbert", library_version=__version__)
     with tempfile.TemporaryDirectory() as place:
         staged = Path(place, "model")
