@@ -124,7 +124,7 @@ WRONG = {
     # A server, and workers.
     "serve nowhere": "`BASE` must be there. Received: 'nowhere'",
     "serve exports --rest-port 65536": "`rest_port` must be from 0 to 65535. Received: rest_port=6",
-    "serve exports --timeout 0": "`timeout` must be positive. Received: timeout=0.0",
+    "serve exports --timeout 0": "`timeout` must be positive and finite. Received: timeout=0.0",
     "launch predict model": "`COMMAND` must begin with train or pretrain. Received: 'predict'",
     # Values of options.
     "export run out --precision int4": "Received: 'int4'. Did you mean `int8`?",

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from kbert.local_server.limits import Refusal, invalid
+from kbert.local_server.limits import Refusal, check_rows, invalid
 from kbert.serving.format.batching_file import LENGTHS, Batching
 from kbert.serving.loading.row_batches import joined_batches
 
@@ -85,13 +85,14 @@ class BatchQueue:
 
     def _check_room(self, rows: int) -> None:
         batching = self._batching
-        waiting = sum(max(1, one.rows) for one in self._waiting)
         if batching is None:
-            full = waiting >= _MOST_WAITING
+            check_rows(rows)
+            full = len(self._waiting) >= _MOST_WAITING
         elif rows > batching.max_batch_size:
             most = batching.max_batch_size
             raise invalid(f"Task size {rows} is larger than maximum input batch size {most}")
         else:
+            waiting = sum(max(1, one.rows) for one in self._waiting)
             full = waiting + rows > batching.max_enqueued_batches * batching.max_batch_size
         if full:
             raise Refusal(

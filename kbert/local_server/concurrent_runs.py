@@ -12,11 +12,9 @@ from concurrent.futures import Executor
 from typing import Any
 
 from kbert.local_server.batch_queue import Answer, Arrays, Run
-from kbert.local_server.limits import LARGE_BYTES, Refusal, invalid
+from kbert.local_server.limits import LARGE_BYTES, Refusal, check_rows
 
 logger = logging.getLogger(__name__)
-# TensorFlow Serving has no limit here; so many rows may take minutes.
-_MOST_ROWS = 1024
 # Bytes of all large requests that run at a time; a larger one runs without other large ones.
 _MOST_BYTES = 4 * 2**20
 
@@ -39,11 +37,13 @@ class ConcurrentRuns:
         self._freed = asyncio.Event()
 
     async def answer(self, signature: str, inputs: Arrays) -> Answer:
-        """Answers one request, or refuses it; when cancelled, the call may go on in its thread."""
+        """Answers one request, or refuses it.
+
+        When cancelled, a call that has not begun is not made; one that has goes on in its thread.
+        """
         since = time.monotonic()
         rows = next((len(batch) for batch in inputs.values() if batch.ndim), 1)
-        if rows > _MOST_ROWS:
-            raise invalid(f"A request may have {_MOST_ROWS} rows, and has {rows}")
+        check_rows(rows)
         size = sum(map(_bytes, inputs.values()))
         if size <= LARGE_BYTES:
             size = 0
@@ -58,13 +58,16 @@ class ConcurrentRuns:
             self._told(rows, time.monotonic() - since)
             return self._run(signature, inputs)
 
-        loop = asyncio.get_running_loop()
-        running = asyncio.ensure_future(loop.run_in_executor(self._executor, work))
+        call = self._executor.submit(work)
+        running = asyncio.wrap_future(call)
         self._running.add(running)
         running.add_done_callback(lambda done: self._end(done, size))
         try:
             return await asyncio.shield(running)
         except Refusal:
+            raise
+        except asyncio.CancelledError:
+            call.cancel()
             raise
         except Exception as error:
             logger.error("The model failed.", exc_info=error)

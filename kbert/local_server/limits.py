@@ -5,6 +5,7 @@ The metrics have TF Serving's names where it has them. Source: tensorflow/servin
 """
 
 import asyncio
+import math
 import time
 from collections import Counter as Count
 from collections.abc import Callable, Iterator, Sequence
@@ -19,6 +20,9 @@ from kbert.serving.client.server_errors import HTTP_STATUS
 
 # Larger requests are converted to arrays in a thread, not to block others.
 LARGE_BYTES = 64 * 2**10
+# Of a request to a model without a batching file. TF Serving has no limit here; so many rows may
+# take minutes.
+_MOST_ROWS = 1024
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _MICROSECONDS = [10.0 * 1.8**i for i in range(33)]
 _ROWS = [2.0**i for i in range(8)]
@@ -51,6 +55,12 @@ def invalid(message: str) -> Refusal:
     return Refusal("INVALID_ARGUMENT", message)
 
 
+def check_rows(rows: int) -> None:
+    """Refuses a request of too many rows."""
+    if rows > _MOST_ROWS:
+        raise invalid(f"A request may have {_MOST_ROWS} rows, and has {rows}")
+
+
 async def in_thread(large: bool, function: Callable[..., Any], *arguments: Any) -> Any:
     """Calls a function, in a thread if what it works on is large."""
     return await asyncio.to_thread(function, *arguments) if large else function(*arguments)
@@ -70,8 +80,10 @@ class Limits:
 
     def __post_init__(self) -> None:
         for name in ("max_request_bytes", "max_concurrency", "timeout"):
-            if not (value := getattr(self, name)) > 0:
-                raise ValueError(f"`{name}` must be positive. Received: {name}={value}")
+            if not 0 < (value := getattr(self, name)) < math.inf:
+                raise ValueError(
+                    f"`{name}` must be positive and finite. Received: {name}={value}"
+                )
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ Sources: tensorflow/serving, `g3doc/api_rest.md`, `http_rest_api_handler.cc`.
 import asyncio
 import functools
 import logging
+import math
 import re
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
@@ -67,16 +68,25 @@ class TimedConnection(H11Protocol):
     def pause_writing(self) -> None:
         """Starts the write timer, as the client reads too slowly."""
         super().pause_writing()
-        self._start("write", self.write_timeout)
+        self._wait_for_reader()
 
     def resume_writing(self) -> None:
         """Stops the write timer, as the client has caught up."""
         self._stop("write")
         super().resume_writing()
 
-    def _start(self, kind: str, seconds: float) -> None:
+    def _wait_for_reader(self, left: float = math.inf) -> None:
+        """Waits for a slow client as long as it goes on taking its answer."""
+        self._stop("write")
+        now = self.transport.get_write_buffer_size()
+        if now < left:
+            self._start("write", self.write_timeout, lambda: self._wait_for_reader(now))
+        else:
+            self.transport.abort()
+
+    def _start(self, kind: str, seconds: float, then: Callable[[], None] | None = None) -> None:
         if kind not in self._timers and not self.transport.is_closing():
-            self._timers[kind] = self.loop.call_later(seconds, self.transport.abort)
+            self._timers[kind] = self.loop.call_later(seconds, then or self.transport.abort)
 
     def _stop(self, kind: str) -> None:
         timer = self._timers.pop(kind, None)

@@ -77,7 +77,8 @@ class PredictBody:
 def parsed(body: bytes) -> PredictBody:
     """Parses a body; refuses one that is not JSON of this form."""
     try:
-        found = json.loads(body)
+        # JSON between systems is UTF-8 (RFC 8259); of bytes, `json` also takes other encodings.
+        found = json.loads(body.decode("utf-8-sig"))
     except RecursionError as error:
         raise invalid("JSON Parse error: nested too deeply") from error
     except ValueError as error:

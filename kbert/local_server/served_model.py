@@ -1,9 +1,9 @@
 """A served model: its versions, their states, and the choice of the version that answers.
 
 A version is loaded beside those in service, and replaces them only when it is ready; then the old
-ones finish their accepted requests, and are unloaded. The status reports one that cannot be loaded,
-which never answers; the previous version stays. Source of the states: tensorflow/serving,
-`get_model_status.proto`.
+ones finish their accepted requests, and are unloaded. One whose files were replaced is loaded again.
+The status reports one that cannot be loaded, which never answers; the previous version stays.
+Source of the states: tensorflow/serving, `get_model_status.proto`.
 """
 
 import asyncio
@@ -91,6 +91,11 @@ class LoadedVersion:
             raise Refusal("UNAVAILABLE", "The version takes no requests")
         return await self.queue.answer(signature, inputs)
 
+    async def idle(self) -> None:
+        """Returns when all earlier requests are answered."""
+        if self.queue is not None:
+            await self.queue.idle()
+
     def run(self, signature: str, inputs: Arrays) -> dict[str, np.ndarray]:
         """Calls a signature of the model; see `BatchQueue`."""
         try:
@@ -139,8 +144,8 @@ class ServedModel:
         self._told = told
         # The versions in service.
         self.ready: dict[int, LoadedVersion] = {}
-        # Version -> the files that failed, so that it is not tried again until they change.
-        self._failed: dict[int, tuple[Any, ...]] = {}
+        # Version -> the files that were loaded, or failed: it is tried again when they change.
+        self._tried: dict[int, tuple[Any, ...]] = {}
 
     def pick(self, version: int | None = None, label: str | None = None) -> LoadedVersion:
         """Returns the version of a number or of a label; without either, the highest that is ready.
@@ -161,10 +166,13 @@ class ServedModel:
         return self.ready[version]
 
     async def refresh(self) -> None:
-        """Loads new versions and unloads those that are no longer wanted."""
+        """Loads new and replaced versions, and unloads those that are no longer wanted."""
         wanted = self.folder.wanted()
-        for number in [n for n in wanted if n not in self.ready]:
-            await self._load(number, wanted[number])
+        for number, path in wanted.items():
+            mark = _mark(path)
+            if self._tried.get(number) != mark:
+                self._tried[number] = mark
+                await self._load(number, path)
         keep = {number for number in wanted if number in self.ready}
         if keep:
             for number in [n for n in self.ready if n not in keep]:
@@ -176,44 +184,50 @@ class ServedModel:
             await self._let_go(number)
 
     async def _load(self, number: int, path: Path) -> None:
-        mark = _mark(path)
-        if self._failed.get(number) == mark:
-            return
-        self.states[number] = VersionState("LOADING")
+        replaced = self.ready.get(number)
+        if replaced is None:
+            self.states[number] = VersionState("LOADING")
         start, loop = time.monotonic(), asyncio.get_running_loop()
         try:
             version = await loop.run_in_executor(self._loader, LoadedVersion, number, path)
         except Exception as error:  # TensorFlow raises any class for an invalid folder
             told = first_line(error)
             logger.error("%s, version %d: cannot be loaded: %s", self.folder.name, number, told)
-            # Clients get no path of this machine; it is logged.
-            self.states[number] = VersionState("END", told.replace(str(path), path.name))
-            self._failed[number] = mark
+            if replaced is None:
+                # Clients get no path of this machine; it is logged.
+                self.states[number] = VersionState("END", told.replace(str(path), path.name))
             return
         if version.model.joins_requests:
             version.queue = ConcurrentRuns(version.run, self._executor, self._told)
         else:
             version.queue = BatchQueue(version.run, version.batching, self._executor, self._told)
-        self._failed.pop(number, None)
         # One assignment: no request sees a state in between.
         self.ready = {**self.ready, number: version}
         self.states[number] = VersionState("AVAILABLE")
         seconds = time.monotonic() - start
         logger.info("%s, version %d: ready after %.1f s.", self.folder.name, number, seconds)
+        if replaced is not None:
+            await replaced.idle()
+            del replaced
+            _collect()
 
     async def _let_go(self, number: int) -> None:
         version = self.ready[number]
         self.ready = {n: v for n, v in self.ready.items() if n != number}
+        self._tried.pop(number, None)
         self.states[number] = VersionState("UNLOADING")
-        if version.queue is not None:
-            await version.queue.idle()
+        await version.idle()
         self.states[number] = VersionState("END")
         for old in sorted(n for n, s in self.states.items() if s.state == "END")[:-_MOST_ENDED]:
             del self.states[old]
         logger.info("%s, version %d: gone.", self.folder.name, number)
         del version
-        # The graph's Python objects are in reference cycles, which keep the weights alive.
-        gc.collect()
+        _collect()
+
+
+def _collect() -> None:
+    """Frees the weights of graphs that are gone: their Python objects are in reference cycles."""
+    gc.collect()
 
 
 def _mark(path: Path) -> tuple[Any, ...]:
@@ -222,7 +236,7 @@ def _mark(path: Path) -> tuple[Any, ...]:
     for file in sorted(path.rglob("*")):
         with suppress(OSError):  # gone meanwhile
             status = file.stat()
-            found.append((str(file), status.st_ino, status.st_mtime_ns, status.st_size))
+            found.append((str(file), status.st_mtime_ns, status.st_size))
     return tuple(found)
 
 

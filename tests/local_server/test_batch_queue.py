@@ -202,6 +202,16 @@ def test_without_batching_each_goes_alone():
     assert run(work, None) == [[1], [2, 3]]
 
 
+def test_without_batching_requests_wait_however_many_rows_they_have():
+    async def work(queue, model):
+        found = await together(queue, model, *[numbers(*range(64))] * 5)
+        with pytest.raises(Refusal, match="may have 1024 rows, and has 1025"):
+            await queue.answer("f", numbers(*range(1025)))
+        return found
+
+    assert [len(one["y"]) for one in run(work, None)] == [64] * 5
+
+
 def test_an_answer_without_rows_cannot_be_shared():
     def total(signature, inputs):
         return {"sum": inputs["x"].sum()}

@@ -94,3 +94,26 @@ def test_who_goes_leaves_the_others_their_answers():
             return await asyncio.wait_for(runs.answer("f", inputs), 5)
 
     assert asyncio.run(main())["size"].tolist() == [6 * 2**20]
+
+
+def test_who_goes_before_the_call_has_begun_is_not_answered():
+    gate, ran = threading.Event(), []
+
+    def model(name, inputs):
+        gate.wait(5)
+        ran.append(name)
+        return {"y": inputs["x"]}
+
+    async def main():
+        with ThreadPoolExecutor(1) as executor:
+            runs, row = ConcurrentRuns(model, executor), {"x": np.zeros(1, np.float32)}
+            first = asyncio.create_task(runs.answer("first", row))
+            await asyncio.sleep(0.05)
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(runs.answer("gone", row), 0.01)
+            gate.set()
+            await first
+            await runs.idle()
+
+    asyncio.run(main())
+    assert ran == ["first"]

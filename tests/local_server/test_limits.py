@@ -9,8 +9,11 @@ from kbert.local_server.limits import Gate, Limits, Refusal
 
 def test_numbers_must_be_positive():
     for name in ("max_request_bytes", "max_concurrency", "timeout"):
-        with pytest.raises(ValueError, match=f"`{name}` must be positive. Received: {name}=0"):
+        told = f"`{name}` must be positive and finite. Received: {name}=0"
+        with pytest.raises(ValueError, match=told):
             Limits(**{name: 0})
+    with pytest.raises(ValueError, match="`timeout` must be positive and finite. .*timeout=inf"):
+        Limits(timeout=float("inf"))
 
 
 def test_the_gate_counts():

@@ -88,3 +88,13 @@ def test_an_answer_that_is_not_taken(port: int):
         while part := quick.recv(2**20):
             received += len(part)
     assert received > LARGE
+
+
+def test_an_answer_that_is_taken_slowly(port: int):
+    with socket.create_connection(("127.0.0.1", port)) as slow:
+        slow.sendall(b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        received, start = 0, time.monotonic()
+        while part := slow.recv(2**18):
+            received += len(part)
+            time.sleep(0.01)
+    assert received > LARGE and time.monotonic() - start > 2 * 0.3

@@ -104,6 +104,7 @@ def test_names_of_signatures():
     assert parsed(b'{"inputs": []}').signature == "serving_default"
     assert parsed(b'{"inputs": [], "signature_name": ""}').signature == "serving_default"
     assert parsed(b'{"inputs": [], "signature_name": "f"}').signature == "f"
+    assert parsed(b'\xef\xbb\xbf{"inputs": []}').signature == "serving_default"
 
 
 @pytest.mark.parametrize(
@@ -112,6 +113,8 @@ def test_names_of_signatures():
         (b"", "JSON Parse error"),
         (b"{", "JSON Parse error"),
         (b"\xff\xfe\xff", "JSON Parse error"),
+        (b'{"instances": ["a\xed\xa0\x80b"]}', "JSON Parse error.*codec can't decode"),
+        ('{"instances": ["a"]}'.encode("utf-16"), "JSON Parse error.*codec can't decode"),
         (b"[" * 200_000, "nested too deeply"),
         (b'{"a": ' * 200_000, "nested too deeply"),
         (b'{"instances": [' + b"9" * 5000 + b"]}", "JSON Parse error"),

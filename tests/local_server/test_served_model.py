@@ -11,6 +11,7 @@ import pytest
 from kbert.local_server.limits import Refusal
 from kbert.local_server.served_model import ServedFolder, ServedModel
 from kbert.serving.format.recorded_requests import WARMUP_FILE
+from kbert.serving.format.version_folders import METADATA_FILE
 
 
 def run(work, folder: ServedFolder):
@@ -92,6 +93,28 @@ def test_a_copy_that_was_seen_half_is_tried_again(meter: Path):
         assert model.pick().number == 2
 
     run(work, ServedFolder("meter", folder))
+
+
+def test_a_version_whose_files_were_replaced_is_loaded_again(meter: Path):
+    metadata = meter / METADATA_FILE
+
+    async def work(model, refresh):
+        await refresh()
+        first = model.pick()
+        await refresh()
+        assert model.pick() is first
+        text = metadata.read_text("utf-8")
+        metadata.write_text(text.replace('"name": "meter"', '"name": "another"'), "utf-8")
+        await refresh()
+        assert model.pick().about["name"] == "another" and model.pick() is not first
+        # What was accepted by the one before is still answered.
+        answer = await first.answer("serving_default", {"text": np.array([b"abc"], object)})
+        assert answer["length"].tolist() == [3]
+        (meter / "saved_model.pb").write_bytes(b"broken")
+        await refresh()
+        assert model.pick().about["name"] == "another" and states(model) == {1: "AVAILABLE"}
+
+    run(work, ServedFolder("meter", meter.parent))
 
 
 def test_two_versions_and_labels(meter: Path):
