@@ -12,7 +12,7 @@ import json
 import math
 import os
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,22 @@ _WHOLE = "whole"
 _VECTORS = ("embedding",)
 # Prefix of an answer whose name is a column of the input already, such as "label".
 _PREFIX = "predicted_"
+
+
+def answer_columns(names: Iterable[str], taken: Iterable[str]) -> dict[str, str]:
+    """Returns the column of each answer: its name, with "predicted_" before it where that is taken.
+
+    As often as needed: the output of one model may be the input of the next.
+    """
+    taken = set(taken)
+    columns = {}
+    for name in names:
+        column = name
+        while column in taken:
+            column = _PREFIX + column
+        columns[name] = column
+        taken.add(column)
+    return columns
 
 
 class AnswerFile:
@@ -92,8 +108,7 @@ class AnswerFile:
         file = self._folder / _COLUMNS
         if not file.is_file():
             found = list(dict.fromkeys(name for answer in answers for name in answer))
-            taken = set(block.columns)
-            named = {name: f"{_PREFIX}{name}" if name in taken else name for name in found}
+            named = answer_columns(found, block.columns)
             content = {"input": block.columns, "answers": named}
             write_atomically(file, json.dumps(content, ensure_ascii=True))
         return json.loads(file.read_text(encoding="utf-8"))
@@ -194,7 +209,7 @@ def check_output(output: str | os.PathLike[str]) -> None:
 
 def _is_vector(name: str, values: list[Any]) -> bool:
     """Returns whether a new column holds vectors."""
-    own = name.removeprefix(_PREFIX)
+    own = name.rpartition(_PREFIX)[2]
     return own in _VECTORS and all(isinstance(value, list) for value in values)
 
 

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from kbert.extras import install_extra
+from kbert.serving.batch_prediction.answer_files import answer_columns
 from kbert.serving.format.signatures import SERVING_DEFAULT
 from kbert.serving.loading.exported import found_version, load_export
 
@@ -76,8 +77,8 @@ class _Answer(beam.DoFn):
         rows = [_as_row(element, names) for element in batch]
         columns = [[row[name] for row in rows] for name in names]
         for row, answer in zip(rows, found.answers(*columns, signature=self._signature)):
-            named = {f"predicted_{k}" if k in row else k: value for k, value in answer.items()}
-            yield {**row, **named}
+            named = answer_columns(answer, row)
+            yield {**row, **{named[key]: value for key, value in answer.items()}}
 
 
 def _as_row(element: Any, names: list[str]) -> dict[str, Any]:

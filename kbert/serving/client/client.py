@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from kbert.pipelines.text_inputs import checked_texts
 from kbert.serving.client.grpc_transport import GrpcTransport
 from kbert.serving.client.rest_transport import RestTransport
 from kbert.serving.client.server_errors import Retries
@@ -71,7 +72,8 @@ class Client(AbstractContextManager["Client"]):
 
         `inputs` are name of each input -> n values, str or bytes for texts; the result is name of
         each output -> n answers, (n, ...), in the order of the rows, with strings as bytes. Raises
-        ValueError for another signature, other inputs, or inputs that differ in length.
+        ValueError for another signature, other inputs, or inputs that differ in length, and
+        TypeError for an entry that is no text.
         """
         return self._predict(inputs, signature, time.monotonic() + self.timeout)
 
@@ -106,6 +108,10 @@ class Client(AbstractContextManager["Client"]):
         self, inputs: Mapping[str, Sequence[Any]], signature: str, deadline: float
     ) -> dict[str, np.ndarray]:
         called = checked_call(self._known_signatures(deadline), signature, inputs)
+        inputs = {
+            name: checked_texts(name, column) if called.inputs[name].holds_texts else column
+            for name, column in inputs.items()
+        }
         lengths = {key: len(column) for key, column in inputs.items()}
         if len(set(lengths.values())) > 1:
             raise ValueError(f"`inputs` must have one value a row each. Received: {lengths}")

@@ -93,7 +93,7 @@ class RestTransport:
 
     def _ask(self, method: str, end: str, seconds: float, body: Any = None) -> Any:
         url = self.target + end
-        data = None if body is None else json.dumps(body).encode("utf-8")
+        data = None if body is None else _encoded(body)
         headers = {"Content-Type": "application/json"}
         deadline = time.monotonic() + seconds
         left: Any = Timeout(total=seconds)
@@ -120,6 +120,13 @@ class RestTransport:
         except ValueError as error:
             words = f"{content[:_SHOWN]!r}, which is no JSON"
             raise server_error("INTERNAL", words, url) from error
+
+
+def _encoded(body: Any) -> bytes:
+    try:  # As UTF-8, texts are up to three times smaller than as \u escapes.
+        return json.dumps(body, ensure_ascii=False).encode("utf-8")
+    except UnicodeEncodeError:  # a lone surrogate, for which the server has an error
+        return json.dumps(body).encode("utf-8")
 
 
 def _of_rank(batch: np.ndarray, shape: tuple[int | None, ...] | None) -> np.ndarray:

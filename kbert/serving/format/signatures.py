@@ -31,6 +31,11 @@ class SignatureTensor:
     dtype: tf.DType
     shape: tuple[int | None, ...] | None
 
+    @property
+    def holds_texts(self) -> bool:
+        """Whether it has one string a row."""
+        return self.dtype == tf.string and self.shape is not None and len(self.shape) == 1
+
     def batch(self, name: str, value: Any) -> np.ndarray:
         """Converts a batch (B, ...), an array or nested list, to an array of this tensor's dtype.
 

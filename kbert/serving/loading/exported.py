@@ -136,6 +136,8 @@ class Exported:
 
     def _columns(self, texts: Sequence[Any], signature: str) -> dict[str, list[Any]]:
         names = self.input_names(signature)
+        if len(texts) == 1 and isinstance(texts[0], tuple) and len(names) > 1:
+            (texts,) = texts  # as models in Python take several columns
         if len(texts) == 1:
             table = read_columns(texts[0], tuple(names))
             if isinstance(table, dict):

@@ -23,6 +23,8 @@ def in_batches(
     """
     if not batch_size > 0:
         raise ValueError(f"`batch_size` must be positive. Received: batch_size={batch_size}")
+    # By place: a column of a table counts by its index.
+    columns = {name: list(column) for name, column in columns.items()}
     sizes = [sum(map(size_of, row)) for row in zip(*columns.values(), strict=True)]
     # Without rows, an empty batch yields the shapes of the outputs.
     chosen = size_batches(np.array(sizes), batch_size) or [np.zeros(0, "int64")]

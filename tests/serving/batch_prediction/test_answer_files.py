@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kbert.serving.batch_prediction.answer_files import answer_file
+from kbert.serving.batch_prediction.answer_files import answer_columns, answer_file
 from kbert.serving.batch_prediction.row_files import Block, read_blocks
 
 ROWS = [
@@ -161,6 +161,16 @@ def test_columns_without_a_block_do_not_count(tmp_path: Path):
     (folder := tmp_path / ".a.tsv.answers").mkdir()
     (folder / "columns.json").write_text('{"input": ["old"], "answers": {"entity": "entity"}}')
     assert written(tmp_path / "a.tsv", ROWS).startswith(b"id\ttext\tlabel\tpredicted_label")
+
+
+def test_answers_beside_those_of_another_model(tmp_path: Path):
+    taken = [{"text": "a", "label": "x", "predicted_label": "y", "score": 1}]
+    found = written(tmp_path / "a.tsv", taken).splitlines()
+    assert found[0].startswith(b"text\tlabel\tpredicted_label\tscore\tpredicted_predicted_label")
+    assert answer_columns(["a", "predicted_a"], ["a"]) == {
+        "a": "predicted_a",
+        "predicted_a": "predicted_predicted_a",
+    }
 
 
 def test_columns_stay(tmp_path: Path):

@@ -154,12 +154,14 @@ def test_bad_input_is_told_before_it_is_sent(url: str, model: Asked):
         for inputs, signature, message in (
             ({"text": ["a"]}, "none", "`signature` must be one of .'length', 'letters', 'serving_"),
             ({"texts": ["a"]}, "length", "`inputs` of the signature 'length' must be .'text'."),
-            ({"text": [["a"]]}, "length", r"`inputs\['text'\]` must have 1 dimension"),
         ):
             with pytest.raises(ValueError, match=message):
                 asked.predict(inputs, signature)
         with pytest.raises(ValueError, match="`texts` must be 1 list"):
             asked.answers("a single text")
+        for wrong, message in (([["a"]], "0.. must be str or .*'a'"), (["a", None], "1.. must")):
+            with pytest.raises(TypeError, match=r"`text\[" + message):
+                asked.answers(wrong)
     assert model.rows == []
 
 

@@ -106,3 +106,13 @@ def test_an_empty_answer_has_all_its_dimensions(said):
     signature = Signature(SIGNATURE.inputs, {"y": SignatureTensor("y:0", tf.float32, shape)})
     inputs = {"x": np.array([0.5, 1.0], np.float32)}
     assert transport.predict("f", signature, inputs, 5.0)["y"].shape == (2, 0, 5)
+
+
+def test_texts_are_sent_as_they_are(said):
+    transport, words = said
+    words["content"] = b'{"outputs": [1.0]}'
+    tensor = SignatureTensor("text:0", tf.string, (None,))
+    for text, heard in (("ж", "ж".encode()), ("\ud800", b"\\ud800")):
+        signature = Signature({"x": tensor}, SIGNATURE.outputs)
+        transport.predict("f", signature, {"x": np.array([text], object)}, 5.0)
+        assert words["heard"] == b'{"signature_name": "f", "inputs": {"x": ["' + heard + b'"]}}'

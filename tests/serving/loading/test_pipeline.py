@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 import kbert
+from kbert.serving.export.export import export
 from kbert.serving.loading import pipeline as module
 from kbert.serving.loading.exported import Exported
 from kbert.serving.loading.pipeline import Pipeline, pipeline
@@ -123,3 +124,11 @@ def test_models_of_other_tasks(saved, exported_path):
             pipeline("ner", model)
     with pytest.raises(ValueError, match="must be one TextEmbedder"):
         pipeline("embedding", saved)
+
+
+def test_an_export_of_two_texts_by_place(tmp_path):
+    reader = small_question_answerer()
+    found = pipeline("question-answering", export(reader, tmp_path, max_batch_size=0))
+    (expected,) = reader.answers({"question": ["who?"], "context": ["ann wrote it"]})
+    assert found("who?", "ann wrote it")["answer"] == expected["answer"]
+    assert [one["answer"] for one in found(["who?"], ["ann wrote it"])] == [expected["answer"]]

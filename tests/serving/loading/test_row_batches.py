@@ -1,6 +1,7 @@
 """Rows in batches, and back in order."""
 
 import numpy as np
+import pandas
 import pytest
 
 from kbert.serving.loading.row_batches import in_batches, joined_batches, size_of
@@ -20,6 +21,12 @@ def test_the_longest_come_first_and_the_order_is_kept():
     assert found["length"].tolist() == [1, 4, 0, 2, 3]
     assert found["letters"].shape == (5, 4)
     assert found["letters"].sum(1).tolist() == [1, 4, 0, 2, 3]
+
+
+def test_a_column_of_a_table_counts_by_place():
+    column = pandas.Series(["aa", "b", "cccc"], index=[2, 0, 1])
+    found = in_batches(lambda c: {"t": np.array(c["text"], object)}, {"text": column}, 2)
+    assert found["t"].tolist() == ["aa", "b", "cccc"]
 
 
 def test_no_rows_tell_the_outputs():
