@@ -91,9 +91,16 @@ WRONG = {
     "predict minilm-squat --text a": "`RUN` must be a path that exists, a known name or",
     "evaluate run/modle t.tsv": "`RUN` must be there. Received: 'run/modle', which does not exist",
     # The head of a saved model of the same task, which the run would go on with.
-    "train classification --train t.tsv --encoder two --output new": (
-        "`head` must be 'two_layer', as that of two. Received: head='pooler'"
+    "train classification --train t.tsv --encoder two --head two_layer --output new": (
+        "`head` must be 'pooler', as that of two. Received: head='two_layer'"
     ),
+    "train classification --train t.tsv --encoder model --output new.incomplete": (
+        "`output` must be one of a run, which is stopped while .incomplete stands behind it. Rec"
+    ),
+    "evaluate run t.tsv --submission new": "`--submission` must be given together with `--glue`",
+    "evaluate run t.tsv --data new": "`--data` must be given together with `--glue`",
+    "evaluate run --source t.tsv --glue sst2": "`--glue` must be left out with `--source`",
+    "export run new --measure bare.tsv": "bare.tsv",
     # Exports where one is meant, none, or no such task.
     "predict exports --text a": "path='exports', a folder of the models ['topics']: name one",
     "check exports": "path='exports', a folder of the models ['topics']: name one",
@@ -156,7 +163,7 @@ def told(tmp_path_factory: pytest.TempPathFactory, repository: Path) -> dict[str
     (folder / "t.conll").write_text("red O\n")
     (folder / "wrong.yaml").write_text("batchsize: 3\n")
     checkpoint = read_huggingface(write_hf(folder / "model", hf_tensors()))
-    checkpoint.pipeline = {"class": "Classifier", "head": "two_layer"}
+    checkpoint.pipeline = {"class": "Classifier", "head": "pooler"}
     write_native(checkpoint, folder / "two")
     checkpoint.pipeline = {"class": "Classifier", "pair": False}
     write_native(checkpoint, folder / "run" / "model")

@@ -1,7 +1,7 @@
 """A served model: its versions, their states, and the choice of the version that answers.
 
 A version is loaded beside those in service, and replaces them only when it is ready; then the old
-ones finish their accepted requests, and are unloaded. One whose files were replaced is loaded again.
+ones finish their accepted requests, and are unloaded. New files under an old number do so too.
 The status reports one that cannot be loaded, which never answers; the previous version stays.
 Source of the states: tensorflow/serving, `get_model_status.proto`.
 """

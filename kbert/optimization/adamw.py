@@ -7,12 +7,11 @@ from keras import ops
 
 from kbert.optimization.losses import replica_context, tensorflow
 
-NOT_DECAYED = ("bias", "gamma", "beta")
-
 
 def is_decayed(variable: Any) -> bool:
     """Returns whether weight decay applies to a variable: not to biases and LayerNorm weights."""
-    return variable.path.split("/")[-1] not in NOT_DECAYED
+    name = variable.path.split("/")[-1]
+    return not name.endswith("bias") and name not in ("gamma", "beta")
 
 
 class StepNumbers(NamedTuple):

@@ -18,7 +18,7 @@ from kbert.options.kinds import (
 )
 
 # Of feature-based runs; tasks that take part in it have all of these.
-FEATURE_OPTIONS = ("features", "lstm_dim", "feature_cache")
+FEATURE_OPTIONS = ("head", "features", "lstm_dim", "feature_cache")
 
 
 @dataclass(frozen=True)

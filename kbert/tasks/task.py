@@ -125,7 +125,7 @@ class FinetunedTask(Task):
 
     Attributes:
         settings: Keys of the configuration that are also arguments of the model's constructor.
-        options: Keys of the configuration that only this task and some others have.
+        columns, options: Keys of the configuration that only this task and some others have.
         averages: Whether the predictions of several models can be averaged.
         falling: Those of its metrics that are better the smaller they are.
         has_answer_file: Whether there is an official format of a file of answers.
@@ -139,6 +139,7 @@ class FinetunedTask(Task):
 
     is_finetuned = True
     settings: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ("text_a", "text_b", "label")
     options: tuple[str, ...] = ()
     averages = False
     falling: tuple[str, ...] = ("cross_entropy",)

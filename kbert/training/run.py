@@ -30,6 +30,7 @@ from kbert.training.config.pretraining_config import (
     PretrainingConfig,
     found_files,
 )
+from kbert.training.config.stages_config import STAGE
 from kbert.training.config.stages_config import TASK as STAGES
 from kbert.training.config.stages_config import StagesConfig
 from kbert.training.config.translation_config import PARTS, TranslationConfig
@@ -86,7 +87,7 @@ def _check_files(config: StoredConfig | PreparationConfig, *keys: str) -> None:
 
 def _check_encoder(name: str | None, option: str = "--encoder") -> None:
     """Checks that an encoder is a known name, a run, or a checkpoint in any format."""
-    if name is not None:
+    if name is not None and not name.startswith(STAGE):  # which is not there yet
         found = find_name(name, option)
         if isinstance(found, Path):
             detect_format(found)
@@ -119,7 +120,7 @@ def _look_at_stages(config: StagesConfig) -> None:
     _check_output(config)
     for name, one in config.configs_to_check().items():
         try:
-            look_first(one)
+            look_first(one.with_values(overwrite=config.overwrite))
         except (ValueError, FileNotFoundError) as error:
             raise type(error)(f"stages.{name}: {error}") from error
 
@@ -144,10 +145,12 @@ def _look_at_encoder(config: RunConfig) -> None:
 
 def _check_head(config: RunConfig) -> None:
     """Checks that the head of a saved model of the run's task, which goes on, is the chosen one."""
-    task, found = finetuned_task(config.task), find_name(config.encoder or "")
-    if "head" not in task.settings or config.vocabulary is not None or not isinstance(found, Path):
+    task, name = finetuned_task(config.task), config.encoder or ""
+    # By default it goes on with the one it has; with features it has a new one.
+    if config.head == RunConfig.head or config.features is not None or name.startswith(STAGE):
         return
-    if config.features is not None:  # they have a new head
+    found = find_name(name)
+    if config.vocabulary is not None or not isinstance(found, Path):
         return
     folder = detect_format(found)
     if folder.name != "kbert":

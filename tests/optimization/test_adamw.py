@@ -1,6 +1,7 @@
 """AdamW against the NumPy reference and torch's formula."""
 
 import math
+from types import SimpleNamespace
 
 import keras
 import numpy as np
@@ -369,3 +370,9 @@ def test_negative_decay():
     message = "`weight_decay` must not be negative. Received: weight_decay=-0.1"
     with pytest.raises(ValueError, match=message):
         AdamW(weight_decay=-0.1)
+
+
+def test_biases_of_any_name_and_gains_do_not_decay():
+    decayed = ["kernel", "embeddings", "alphabeta"]
+    names = ["bias", "score_bias", "recurrent_bias", "gamma", "beta", *decayed]
+    assert [n for n in names if is_decayed(SimpleNamespace(path=f"layer/{n}"))] == decayed

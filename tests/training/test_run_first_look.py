@@ -6,6 +6,7 @@ import pytest
 
 from kbert.training.config.finetuning_config import RunConfig
 from kbert.training.config.pretraining_config import PretrainingConfig
+from kbert.training.config.stages_config import StagesConfig
 from kbert.training.config.translation_config import TranslationConfig
 from kbert.training.run import check_file, look_first
 
@@ -64,3 +65,22 @@ def test_what_is_no_encoder_and_no_translator(files, tmp_path):
     translation = TranslationConfig(**pairs, output=files["output"], warm_start="runs/none")
     with pytest.raises(FileNotFoundError, match="`--warm-start` must be a run or the folder of"):
         look_first(translation)
+
+
+def test_a_finished_chain_may_be_replaced(tmp_path):
+    (tmp_path / "t.tsv").write_text("text\tlabel\nred\tup\nblue\tdown\n")
+    for folder in (chain := tmp_path / "chain", chain / "a", chain / "b"):
+        folder.mkdir()
+        (folder / "config.yaml").touch()
+    stages = {name: {"train": str(tmp_path / "t.tsv")} for name in "ab"}
+    values = {"stages": stages, "encoder": "all-MiniLM-L6-v2", "output": str(chain)}
+    look_first(StagesConfig.from_dict({**values, "overwrite": True}))
+    with pytest.raises(FileExistsError, match="`output` must not exist yet"):
+        look_first(StagesConfig.from_dict(values))
+
+
+def test_the_encoder_of_a_stage_that_makes_one_is_not_looked_for(tmp_path):
+    (tmp_path / "t.tsv").write_text("text\tlabel\nred\tup\nblue\tdown\n")
+    texts = {"task": "pretraining", "text": [str(tmp_path / "t.tsv")], "vocabulary_size": 100}
+    stages = {"a": texts, "b": {"train": str(tmp_path / "t.tsv"), "head": "two_layer"}}
+    look_first(StagesConfig.from_dict({"stages": stages, "output": str(tmp_path / "new")}))

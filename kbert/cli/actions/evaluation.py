@@ -68,8 +68,6 @@ def evaluate_runs(
             f"{examples.source}: the examples must have labels to be measured (or give "
             "--submission). Received: none"
         )
-    if submission is not None and task is None:
-        raise ValueError("`--submission` must be given together with `--glue`. Received: no task")
     averaged = predict_average(runs, examples)
     result = _facts(runs, examples.source, examples)
     if examples.labels is not None:

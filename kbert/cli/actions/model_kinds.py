@@ -18,7 +18,7 @@ from kbert.checkpoints.read_checkpoint import (
 from kbert.hints import nearest
 from kbert.serving.batch_prediction.file_prediction import check_columns
 from kbert.serving.format.version_folders import exports_in, find_export, read_metadata
-from kbert.tasks.registry import FINETUNED, task_named, task_of_checkpoint
+from kbert.tasks.registry import FINETUNED, finetuned_task, task_named, task_of_checkpoint
 from kbert.training.config.captioning_config import TASK as CAPTIONING
 from kbert.training.config.translation_config import TASK as TRANSLATION
 from kbert.training.runs.run_directory import Run, is_run, load_run
@@ -165,20 +165,25 @@ def check_texts(inputs: tuple[str, ...], rows: Sequence[tuple[str, ...]], source
         )
 
 
-def columns_of(run: str | os.PathLike[str], given: dict[str, str | None]) -> dict[str, Any]:
+def columns_of(
+    run: str | os.PathLike[str], given: dict[str, str | None] | None = None
+) -> dict[str, Any]:
     """Returns the columns of examples to evaluate a run on, by default those of its training.
 
-    `given` are `text_a`, `text_b` and `label`, by name or index; None for the run's own.
+    `given` are `text_a`, `text_b` and `label`, by name or index, None for the run's own; without it
+    all are the run's own, and what else its files are read by.
     """
     chosen: dict[str, Any] = {
         name: int(value) if value.isdecimal() else value
-        for name, value in given.items()
+        for name, value in (given or {}).items()
         if value is not None
     }
-    config = _run_of_model(run).config if is_run(run) else None
+    config: Any = _run_of_model(run).config if is_run(run) else None
     # Those of a run on GLUE do not apply: its files have others.
     if getattr(config, "task", None) in FINETUNED and getattr(config, "glue", None) is None:
-        return {**{name: getattr(config, name) for name in given}, **chosen}
+        all_names = ("text_a", "text_b", "label", *finetuned_task(config.task).reading)
+        names = all_names if given is None else given
+        return {**{name: getattr(config, name) for name in names}, **chosen}
     return chosen
 
 

@@ -50,9 +50,7 @@ def measure_precisions(
             "`--measure` must be given for a model that classifies, scores, chooses or reads. "
             f"Received: a {type(model).__name__}"
         )
-    # What a task reads in a way of its own is read as in the run's training.
-    own = ("text_a", "text_b", "label", *task.reading) if task.reading else ()
-    examples = task.measured_examples(file, columns_of(run, dict.fromkeys(own)), model)
+    examples = task.measured_examples(file, columns_of(run), model)
     if task.averages and examples.labels is None:
         raise ValueError(f"{examples.source}: the examples must have labels. Received: none")
     rows = task.rows(examples)[:_MOST_ROWS]

@@ -30,6 +30,12 @@ def demo(
         raise FileExistsError(
             f"`--output` must be a folder of the demo's own. Received: {output}, which is a run"
         )
+    drawn = output / "shapes"
+    if drawn.exists() and not (drawn / "captions.csv").is_file():
+        raise FileExistsError(
+            f"`--output` must be a folder of the demo's own. Received: {output}, whose folder "
+            f"{drawn.name} would be replaced"
+        )
     echo("Loading TensorFlow ...", err=True)
     from kbert.cli.actions.demo import run_demo
 

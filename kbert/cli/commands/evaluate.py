@@ -101,6 +101,7 @@ def evaluate(
       kbert evaluate runs/papers held-out.txt
     """
     of_pairs = source is not None or target is not None
+    _check_glue_options(of_pairs, glue, {"data": data, "submission": submission})
     runs, file = (paths, None) if of_pairs else _divided(paths, glue, data, average)
     sides, of_glue = (source, target), (glue, data, split)
     given = {"text_a": text_a, "text_b": text_b, "label": label}
@@ -122,6 +123,18 @@ def evaluate(
     else:
         result = evaluation.evaluate_pretraining(runs, file)
     write_result(result)
+
+
+def _check_glue_options(
+    of_pairs: bool, glue: str | None, others: dict[str, Path | None]
+) -> None:
+    if glue is not None and of_pairs:
+        raise ValueError("`--glue` must be left out with `--source` and `--target`.")
+    for name, given in others.items():
+        if glue is None and given is not None:
+            raise ValueError(
+                f"`--{name}` must be given together with `--glue`. Received: no task, and {given}"
+            )
 
 
 def _check_written(task: str | None, translated: bool, *options: tuple[Any, Any]) -> None:

@@ -10,6 +10,7 @@ from kbert.cli.actions.portable_formats import SAVED_MODEL, check_portable
 from kbert.cli.commands.verb import FAILURE, reported, write_report, write_result
 from kbert.hints import nearest
 from kbert.serving.format.version_folders import PRECISIONS
+from kbert.tasks.registry import FINETUNED
 from kbert.training.runs.run_directory import tell_stage
 
 _MAX_BATCH_SIZE = 32
@@ -170,9 +171,9 @@ def _look_first(
     measure: Path | None,
 ) -> dict[str, Path]:
     """Checks the options before TensorFlow is imported; returns the runs by their tasks' names."""
-    from kbert.cli.actions.model_kinds import check_model
+    from kbert.cli.actions.model_kinds import check_model, columns_of, task_of
     from kbert.serving.format.version_folders import new_version
-    from kbert.training.run import check_file
+    from kbert.training.run import check_file, check_table
 
     if len(runs) > 1 and measure is not None:
         raise ValueError("`--measure` must not be given together with `--with`.")
@@ -199,6 +200,8 @@ def _look_first(
         )
     if measure is not None:
         check_file("--measure", measure)
+        if (task := task_of(runs[0])) in FINETUNED:
+            check_table(task, str(measure), columns_of(runs[0]))
     return named
 
 

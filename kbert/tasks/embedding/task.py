@@ -79,6 +79,9 @@ class EmbeddingTask(FinetunedTask):
 
         scores, source = train.labels, train.source
         chosen = config.loss or (CONTRASTIVE if scores is None else COSINE)
+        if config.chunk_rows is not None and chosen != CONTRASTIVE:
+            expected = f"left out for {source}, which has scores, or given with loss={CONTRASTIVE}"
+            raise wrong("chunk_rows", expected, config.chunk_rows)
         if chosen == COSINE:
             if scores is None:
                 raise wrong("loss", f"another one for {source}, which has no scores", chosen)

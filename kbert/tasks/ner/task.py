@@ -34,8 +34,9 @@ class EntityTask(ReadingTask):
     outputs = ("count", "entity")
     answer_keys = ("entities",)
     compared = ("f1", "precision", "recall", "strict_f1")
+    columns = ("label",)
     settings = ("stride", "dropout")
-    options = ("stride", *FEATURE_OPTIONS)
+    options = ("tag_scheme", *FEATURE_OPTIONS)
 
     def json_answer(self, plain: dict[str, Any]) -> dict[str, Any]:
         found = records({key: plain.pop(key) for key in _COLUMNS})

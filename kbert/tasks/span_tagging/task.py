@@ -27,6 +27,7 @@ class SpanTaggingTask(QuestionTask):
     answer_keys = ("answers",)
     by_places = True
     compared = ("span_overlap_f1", "span_exact_f1")
+    columns = ()
     settings = ("stride", "max_question_length", "soft", "dropout")
     options = (
         *("stride", "max_question_length", "other_windows"),

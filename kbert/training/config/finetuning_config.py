@@ -27,6 +27,7 @@ from kbert.tasks.options import TaskOptions
 from kbert.tasks.question_answering.options import QuestionOptions
 from kbert.tasks.registry import FINETUNED, finetuned_task, finetuned_tasks
 from kbert.tasks.span_tagging.options import SpanOptions
+from kbert.tasks.task import TFDS, FinetunedTask
 
 TASKS = FINETUNED
 SCRATCH = "scratch:"
@@ -181,9 +182,13 @@ def options_of_others(task: str) -> set[str]:
 
 
 def _refused(task: str) -> dict[str, None]:
-    own = finetuned_task(task).options
-    every = (key for one in finetuned_tasks() for key in one.options)
+    own = _keys(finetuned_task(task))
+    every = (key for one in finetuned_tasks() for key in _keys(one))
     return dict.fromkeys(key for key in every if key not in own)
+
+
+def _keys(task: FinetunedTask) -> tuple[str, ...]:
+    return (*task.columns, *task.options, *task.settings)
 
 
 def _check_model(config: RunConfig) -> None:
@@ -197,6 +202,8 @@ def _check_model(config: RunConfig) -> None:
         raise wrong("vocabulary", f"given with encoder={config.encoder!r}", None)
     if config.is_scratch:
         check_default(config, ("features", "adapter", "fuse"), "with an encoder of random weights")
+    if config.vocabulary is None:
+        check_default(config, ("lowercase",), "without vocabulary")
     _check_features(config)
     _check_adapter(config)
 
@@ -224,6 +231,8 @@ def _check_features(config: RunConfig) -> None:
         if config.head in READERS:
             raise wrong("features", f"given with head={config.head}", None)
         check_default(config, ("lstm_dim", "feature_cache"), "without features")
+        if "head" not in finetuned_task(config.task).settings:
+            check_default(config, ("head",), f"with task={config.task!r} without features")
         return
     if config.head == "two_layer":
         raise wrong("head", f"{' or '.join(READERS)} with features", config.head)
@@ -246,6 +255,8 @@ def _check_data(config: RunConfig) -> None:
             raise wrong("data", f"the folder of GLUE with glue={config.glue!r}", None)
     elif config.train is None:
         raise wrong("train", "given: a file, tfds:NAME or hf:NAME (or give glue and data)", None)
+    elif TFDS not in f"{config.train} {config.validation} {config.test}":
+        check_default(config, ("data",), f"without glue and {TFDS}NAME")
     finetuned_task(config.task).check(config)
 
 

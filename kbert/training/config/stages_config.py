@@ -62,11 +62,17 @@ class StagesConfig(RunOptions):
         self.configs_to_check()
 
     def configs_to_check(self) -> dict[str, StageConfig]:
-        """Returns the configurations of the stages, all on the first encoder and without fusions.
+        """Returns the configurations of the stages, as far as they can be checked.
 
-        What the stages before a stage will have made is not there yet.
+        What the stages before a stage will have made is not there yet: the encoder of a stage is
+        that which the one before began with, or `stage:NAME` where that one makes its own.
         """
-        return self._configs(Path(self.output or ""), lambda name: self.encoder)
+        found: dict[str, StageConfig] = {}
+
+        def encoder_of(name: str) -> str:
+            return found[name].encoder or STAGE + name
+
+        return self._configs(Path(self.output or ""), encoder_of, found)
 
     def stage_configs(self, folder: Path) -> dict[str, StageConfig]:
         """Returns the configurations of the stages, whose runs are in a folder."""
@@ -77,12 +83,11 @@ class StagesConfig(RunOptions):
                 return os.fspath(folder / name)
             return os.fspath(folder / name / "model" / next(iter(options["tasks"])))
 
-        return self._configs(folder, encoder_of)
+        return self._configs(folder, encoder_of, {})
 
     def _configs(
-        self, folder: Path, encoder_of: Callable[[str], str | None]
+        self, folder: Path, encoder_of: Callable[[str], str], found: dict[str, StageConfig]
     ) -> dict[str, StageConfig]:
-        found: dict[str, StageConfig] = {}
         for name, options in (self.stages or {}).items():
             source, before = f"stages.{name}", list(found)
             for key in options:
@@ -91,12 +96,15 @@ class StagesConfig(RunOptions):
                         f"{source}: the key must not be one of those beside `stages`. "
                         f"Received: {key!r}"
                     )
-            values = {key: getattr(self, key) for key in _SHARED} | options
+            shared = {key: getattr(self, key) for key in _SHARED}
+            values = {key: value for key, value in shared.items() if value is not None} | options
             values["output"] = os.fspath(folder / name)
             values.setdefault("encoder", STAGE + before[-1] if before else self.encoder)
             for key in ("encoder", "fuse"):
-                values[key] = _resolved(source, key, values.get(key), before, folder, encoder_of)
-            found[name] = _config_of(source, {k: v for k, v in values.items() if v is not None})
+                value = _resolved(source, key, values.pop(key, None), before, folder, encoder_of)
+                if value is not None:  # not all kinds of runs have both keys
+                    values[key] = value
+            found[name] = _config_of(source, values)
         return found
 
 
@@ -106,7 +114,7 @@ def _resolved(
     value: Any,
     before: list[str],
     folder: Path,
-    encoder_of: Callable[[str], str | None],
+    encoder_of: Callable[[str], str],
 ) -> Any:
     """Returns an encoder, or the runs of a fusion, with folders in the place of stages' names."""
     for one in value if isinstance(value, list) else [value]:

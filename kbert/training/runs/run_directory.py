@@ -62,6 +62,9 @@ def check_output(output: str | os.PathLike[str], overwrite: bool, resume: bool =
     """Checks, before any work, that a run may be written; see `run_directory`."""
     target = Path(output)
     partial = _partial(target)
+    if target.name.endswith(INCOMPLETE):
+        named = f"one of a run, which is stopped while {INCOMPLETE} stands behind it"
+        raise ValueError(f"`output` must be {named}. Received: output={output!s}")
     if target.is_file():
         raise NotADirectoryError(f"`output` must be a folder. Received a file: output={output!s}")
     if target.is_symlink() and not target.exists():

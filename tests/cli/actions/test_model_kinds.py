@@ -13,6 +13,7 @@ from kbert.cli.actions.model_kinds import (
     is_export,
     task_of,
 )
+from kbert.options.kinds import config_text
 from kbert.training.config.stages_config import StagesConfig
 from kbert.training.runs.run_directory import write_config
 from tests.serving.written_model import write_model
@@ -95,3 +96,17 @@ def test_a_chain_is_of_the_task_of_its_last_stage(finished_run, tmp_path):
     assert columns_to_read(chain, ["text"]) == columns_to_read(finished_run, ["text"])
     given = {"text_a": None, "text_b": None, "label": None}
     assert columns_of(chain, given) == columns_of(finished_run, given) != {}
+
+
+def test_columns_of_a_run_s_training(tmp_path):
+    run = tmp_path / "run"
+    (run / "model").mkdir(parents=True)
+    config = {"train": "t.tsv", "encoder": "e", "output": "o", "text_a": "body", "label": "topic"}
+    (run / "config.yaml").write_text(config_text(config))
+    (run / "metrics.json").write_text("{}")
+    assert columns_of(run) == {"text_a": "body", "text_b": None, "label": "topic"}
+    assert columns_of(run, {"label": "3"}) == {"label": 3}
+    labels = {"task": "multi-label", "label_separator": ";"}
+    (run / "config.yaml").write_text(config_text({**config, **labels}))
+    assert columns_of(run)["label_separator"] == ";"
+    assert columns_of(tmp_path) == {}

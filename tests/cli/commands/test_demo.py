@@ -22,3 +22,11 @@ def test_the_output_must_be_free(tmp_path):
     result = CliRunner().invoke(app, ["demo", "--output", str(tmp_path)])
     assert result.exit_code == 2 and "nothing else is overwritten" in result.stderr
     assert (tmp_path / "run" / "letter.txt").is_file()
+
+
+def test_a_folder_of_the_same_name_stays(tmp_path):
+    (tmp_path / "shapes").mkdir()
+    (tmp_path / "shapes" / "mine.svg").touch()
+    result = CliRunner().invoke(app, ["demo", "--output", str(tmp_path)])
+    assert result.exit_code == 2 and "whose folder shapes would be replaced" in result.stderr
+    assert (tmp_path / "shapes" / "mine.svg").is_file()

@@ -53,6 +53,19 @@ def test_stages_by_their_names():
     assert [one.encoder for one in again.configs_to_check().values()] == ["e", "e", "e"]
 
 
+def test_a_first_stage_with_an_encoder_of_its_own_or_that_makes_one():
+    own = config(stages={"a": {**A, "encoder": "mine"}, "b": A}, encoder=None)
+    assert [one.encoder for one in own.configs_to_check().values()] == ["mine", "mine"]
+    made = config(stages={"a": {**STAGES["papers"], "vocabulary": "v"}, "b": A}, encoder=None)
+    assert [one.encoder for one in made.configs_to_check().values()] == [None, "stage:a"]
+    assert [one.encoder for one in made.stage_configs(Path("f")).values()] == [None, "f/a"]
+
+
+def test_nothing_in_a_stage_is_what_it_is_in_a_run():
+    found = config(stages={"a": {**A, "clip": None}, "b": A}).stage_configs(Path("f"))
+    assert [getattr(one, "clip") for one in found.values()] == [None, 1.0]
+
+
 @pytest.mark.parametrize(
     "values, message",
     [
