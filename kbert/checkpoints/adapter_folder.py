@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from kbert.architectures import encoder_layout
 from kbert.checkpoints.arrays.checkpoint import Checkpoint
 from kbert.checkpoints.arrays.checkpoint_files import (
     FORMAT_FILES,
@@ -126,6 +127,9 @@ def read_adapters(
             f"{checkpoint.architecture}. Received: architecture={architecture!r}"
         )
     unknown = sorted(set(groups["arrays"]) - set(checkpoint.arrays))
+    if unknown:  # a base may lack weights that its encoder has, such as a pooler's
+        shapes = encoder_layout(architecture).shapes(checkpoint.config)
+        unknown = [name for name in unknown if name not in shapes]
     if unknown:
         raise ValueError(
             f"`{folder / WEIGHTS}` must hold weights of {about['base']}. Received: {unknown}"

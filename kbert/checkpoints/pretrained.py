@@ -7,12 +7,14 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from kbert.checkpoints.arrays.tokenizer_files import MERGES, PIECES, VOCABULARY
+from kbert.checkpoints.arrays.tokenizer_files import ADDED, MERGES, PIECES, VOCABULARY
 from kbert.checkpoints.huggingface_files import CONFIG, INDEX, MODULES, WEIGHTS
 from kbert.storage.files import verify_sha256
 
 _ADAPTERS = "adapters.safetensors"
-_TOKENIZER = ("vocab.txt", "tokenizer_config.json", PIECES, VOCABULARY, MERGES, "tokenizer.json")
+_TOKENIZER = (
+    *("vocab.txt", VOCABULARY, MERGES, PIECES, ADDED, "tokenizer.json", "tokenizer_config.json"),
+)
 _NATIVE = ("kbert.json", WEIGHTS, "vocabulary.txt")
 # Only these are downloaded from the hub: no pickle, no code, no other framework's copy.
 ALLOW_PATTERNS = [
@@ -24,7 +26,7 @@ ALLOW_PATTERNS = [
     *(f"bert/{name}" for name in (*_NATIVE, *_TOKENIZER)),
     *("kbert_captioning.json", "extractor.safetensors", "subwords.model"),
     # Of Marian.
-    *("source.spm", "target.spm", "generation_config.json"),
+    *("source.spm", "target.spm", "target_vocab.json", "generation_config.json"),
     # Of sentence-transformers.
     *(MODULES, "sentence_bert_config.json", "config_sentence_transformers.json"),
     *("*_Pooling/config.json", "*_Dense/config.json", f"*_Dense/{WEIGHTS}"),

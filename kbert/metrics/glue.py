@@ -37,10 +37,15 @@ def glue_metrics(task: str, labels: Any, predictions: Any) -> dict[str, float]:
             "matthews": _matthews(labels, predictions),
         }
     if name in _POSITIVE:
-        positive = (_POSITIVE[name], "1")
-        sides = (np.isin(side.astype(str), positive) for side in (labels, predictions))
+        sides = (_is_positive(side, _POSITIVE[name]) for side in (labels, predictions))
         metrics["f1"] = float(f1_score(*sides, zero_division=0))
     return {metric: metrics[metric] for metric in GLUE_METRICS[name]}
+
+
+def _is_positive(side: np.ndarray, name: str) -> np.ndarray:
+    if side.dtype.kind in "biuf":
+        return side == 1
+    return np.isin(side.astype(str), (name, "1"))
 
 
 def classification_metrics(

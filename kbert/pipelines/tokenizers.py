@@ -23,8 +23,13 @@ def tokenizer_of(checkpoint: Checkpoint, **kwargs: Any) -> Tokenizer:
     `kwargs` are settings that replace its own; those that its class does not know are left out.
 
     Raises:
-        ValueError: the checkpoint has no vocabulary, or an invalid one.
+        ValueError: the checkpoint has no vocabulary, an invalid one, or another tokenizer.
     """
+    if checkpoint.unread_tokenizer is not None:
+        raise ValueError(
+            "the checkpoint must have a tokenizer that kbert has, WordPiece or byte-level BPE, "
+            f"beside its weights. Received: {checkpoint.unread_tokenizer}, which is not read here"
+        )
     saved = {k: v for k, v in checkpoint.pipeline.items() if k in TOKENIZER_SETTINGS[1:]}
     settings = {**checkpoint.tokenizer_rules, **saved, **kwargs}
     if checkpoint.tokenizer_files:
@@ -35,12 +40,9 @@ def tokenizer_of(checkpoint: Checkpoint, **kwargs: Any) -> Tokenizer:
     elif checkpoint.vocabulary_tokens is not None:
         vocabulary = Vocabulary(checkpoint.vocabulary_tokens)
     else:
-        unread = checkpoint.unread_vocabulary
-        received = f"{unread} alone, SentencePiece, which is not read here yet"
         raise ValueError(
             "the checkpoint must have a vocabulary beside its weights: vocab.txt, or "
-            "vocabulary.txt in kbert's own format. "
-            f"Received: {received if unread else 'none'}"
+            "vocabulary.txt in kbert's own format. Received: none"
         )
     return WordPiece(
         vocabulary, **{"lowercase": checkpoint.lowercase, **_known_to(WordPiece, settings)}

@@ -227,6 +227,8 @@ class Vocabulary:
         if self.is_special(token):
             return token
         if self.special_tokens.byte_level:
+            if not _byte_numbers().keys() >= set(token):  # an added one, as it is
+                return token
             return bytes(map(_byte_numbers().__getitem__, token)).decode("utf-8", "replace")
         return token.removeprefix(CONTINUES)
 

@@ -109,3 +109,11 @@ def test_the_architecture_is_that_of_the_base(trained, base, tmp_path):
     other.architecture = "gpt"
     with pytest.raises(ValueError, match="configuration of `base`. Different: architecture"):
         write_adapters(checkpoint, other, str(base), tmp_path / "other")
+
+
+def test_a_base_without_a_pooler(trained, base, tmp_path):
+    bare = read_checkpoint(base)
+    bare.arrays = {n: a for n, a in bare.arrays.items() if not n.startswith("pooler/")}
+    path = write_adapters(trained.to_checkpoint(), bare, "bare", tmp_path / "a")
+    again = read_adapters(path, lambda name: bare)
+    np.testing.assert_array_equal(again.arrays["pooler/kernel"], trained.pooler.kernel)

@@ -352,5 +352,5 @@ def test_pieces_are_no_vocabulary_for_texts(tmp_path: Path) -> None:
     checkpoint = read_huggingface(folder)
     assert checkpoint.vocabulary_bytes() is None
     assert "The source has no vocabulary but spiece.model." in checkpoint.report
-    with pytest.raises(ValueError, match="Received: spiece.model alone, SentencePiece, which is"):
+    with pytest.raises(ValueError, match="Received: spiece.model, of SentencePiece, which is"):
         tokenizer_of(checkpoint)

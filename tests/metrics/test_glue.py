@@ -167,6 +167,10 @@ def test_errors(call, message):
         call()
 
 
+def test_class_numbers_may_be_floats():
+    assert glue_metrics("mrpc", [1.0, 0.0, 1.0], [1.0, 0.0, 1.0]) == {"accuracy": 1.0, "f1": 1.0}
+
+
 def test_booleans_are_class_numbers():
     labels = np.array(LABELS) == 1
     assert glue_metrics("mrpc", labels, PREDICTIONS) == glue_metrics("mrpc", LABELS, PREDICTIONS)

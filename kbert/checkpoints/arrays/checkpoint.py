@@ -38,8 +38,8 @@ class Checkpoint:
             there is none. Only kbert's own format keeps them.
         tokenizer_rules: Settings of the tokenizer that the source has, such as `strip_accents`.
         tokenizer_files: The files of a byte-level BPE by their names, {} for a WordPiece.
-        unread_vocabulary: The name of a vocabulary file that kbert does not read for encoders, if
-            there is no other.
+        unread_tokenizer: What kbert does not read of the source's tokenizer, if it cannot split
+            texts as that does.
         architecture: The name of the encoder in `kbert.architectures.ENCODERS`.
         modules_path: The `modules.json` of sentence-transformers, if it stands beside the weights.
     """
@@ -58,7 +58,7 @@ class Checkpoint:
     adapter_config: dict[str, Any] = field(default_factory=dict)
     features: dict[str, Any] = field(default_factory=dict)
     tokenizer_rules: dict[str, Any] = field(default_factory=dict)
-    unread_vocabulary: str | None = None
+    unread_tokenizer: str | None = None
     architecture: str = BERT
     tokenizer_files: dict[str, bytes] = field(default_factory=dict)
     modules_path: Path | None = None

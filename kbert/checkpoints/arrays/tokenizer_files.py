@@ -4,7 +4,7 @@ A WordPiece vocabulary is one token per line of a file, or stands in `tokenizer.
 BPE is `vocab.json` and `merges.txt`, or `tokenizer.json`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +12,27 @@ from kbert.checkpoints.arrays.checkpoint import Checkpoint
 from kbert.storage.json_files import read_json_object
 
 _CONFIG = "tokenizer_config.json"
-# The tokenizer's files, of which the later one counts, with their keys -> our rules.
 # The SentencePiece model of encoders that have no vocab.txt.
 PIECES = "spiece.model"
 # The files of a byte-level BPE.
 VOCABULARY, MERGES = "vocab.json", "merges.txt"
 _TOKENIZER = "tokenizer.json"
+# Tokens that were added to a vocabulary, with their ids.
+ADDED = "added_tokens.json"
+_SHOWN = 5
+# Settings that, with other values, make another tokenizer than BERT's.
+_OF_WORDPIECE: dict[str, dict[str, Any]] = {
+    _CONFIG: {
+        "do_basic_tokenize": True,
+        "word_tokenizer_type": "basic",
+        "subword_tokenizer_type": "wordpiece",
+    },
+    _TOKENIZER: {
+        "model": "WordPiece",
+        "normalizer": "BertNormalizer",
+        "pre_tokenizer": "BertPreTokenizer",
+    },
+}
 # The tokenizer's files, of which the later one counts: (section and) key -> our rule.
 _RULES: dict[str, dict[tuple[str, ...], str]] = {
     _TOKENIZER: {
@@ -53,12 +68,19 @@ def tokenizer_fields(
     if files:
         _check_size(directory / next(iter(files)), vocabulary_size)
         report.append(f"The tokenizer is a byte-level BPE, from {' and '.join(files)}.")
-        return {"tokenizer_files": files, "tokenizer_rules": rules, "lowercase": False}
+        unread = None
+        if VOCABULARY in files:  # a `tokenizer.json` alone is checked as it is parsed
+            unread = _added_tokens(directory, read_json_object(directory / VOCABULARY))
+        fields = {"tokenizer_files": files, "tokenizer_rules": rules, "unread_tokenizer": unread}
+        return {**fields, "lowercase": False}
     path, tokens = find_vocabulary(directory, vocabulary_size)
-    unread = None
-    if tokens is None:
-        unread = PIECES if (directory / PIECES).is_file() else None
-        report.append("The source has no vocabulary" + (f" but {unread}." if unread else "."))
+    if tokens is not None:
+        unread = _other_tokenizer(directory) or _added_tokens(directory, tokens)
+        if unread is not None:
+            report.append(f"The tokenizer is another one than kbert's, by {unread}.")
+    else:
+        unread = f"{PIECES}, of SentencePiece" if (directory / PIECES).is_file() else None
+        report.append("The source has no vocabulary" + (f" but {PIECES}." if unread else "."))
     lowercase, reason = resolve_lowercase(directory, config, tokens)
     report.append(reason)
     return {
@@ -66,8 +88,35 @@ def tokenizer_fields(
         "vocabulary_tokens": tokens if path is None else None,
         "lowercase": lowercase,
         "tokenizer_rules": rules,
-        "unread_vocabulary": unread,
+        "unread_tokenizer": unread,
     }
+
+
+def _other_tokenizer(directory: Path) -> str | None:
+    """Returns a setting that makes a tokenizer another one than BERT's WordPiece."""
+    for name, settings in _OF_WORDPIECE.items():
+        read = _read(directory / name)
+        for key, usual in settings.items():
+            given = read.get(key, usual)
+            if name == _TOKENIZER:  # a part with its type
+                given = given.get("type", usual) if isinstance(given, dict) else given
+            if given != usual and not (name == _CONFIG and given is None):
+                return f"{name} with {key} {given!r}"
+    return None
+
+
+def _added_tokens(directory: Path, vocabulary: Collection[str]) -> str | None:
+    """Returns tokens that the source finds whole in texts, and kbert would not."""
+    told = _read(directory / _TOKENIZER).get("added_tokens", [])
+    plain = {one["content"] for one in told if not one.get("special", False)}
+    every = {one["content"] for one in told}.union(_read(directory / ADDED))
+    unread = sorted(plain | (every - set(vocabulary)))
+    shown = ", ".join(map(repr, unread[:_SHOWN])) + (", ..." if len(unread) > _SHOWN else "")
+    return f"added tokens, {shown}" if unread else None
+
+
+def _read(path: Path) -> dict[str, Any]:
+    return read_json_object(path) if path.is_file() else {}
 
 
 def byte_level_files(directory: Path) -> dict[str, bytes]:
@@ -125,8 +174,7 @@ def _rules_of_files(directory: Path) -> dict[str, tuple[bool, str]]:
     """Returns rule -> its value, and the file that has it."""
     found = {}
     for name, keys in _RULES.items():
-        path = directory / name
-        said: dict[str, Any] = read_json_object(path) if path.is_file() else {}
+        said = _read(directory / name)
         for (*sections, key), rule in keys.items():
             part: Any = said.get(sections[0]) if sections else said
             if isinstance(part, dict) and isinstance(part.get(key), bool):

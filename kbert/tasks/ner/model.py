@@ -52,6 +52,7 @@ class EntityRecognizer(TokenClassification):
     batching_type = TokenTagging
     needs_pooler = False
     has_questions = False
+    tokenizer_rules = {"trim_offsets": True}
     huggingface_architecture = "BertForTokenClassification"
     graph_settings: tuple[str, ...] = ()
 
@@ -67,6 +68,11 @@ class EntityRecognizer(TokenClassification):
     ) -> None:
         kwargs.setdefault("name", "entity_recognizer")
         tags = _checked_tags(labels)
+        if not getattr(tokenizer, "trim_offsets", True):
+            raise ValueError(
+                "`tokenizer` must have trim_offsets=True for entities: a space before a word is no "
+                "part of it. Received: trim_offsets=False"
+            )
         super().__init__(encoder, len(tags), dropout, **kwargs)
         self.tokenizer = tokenizer
         self.tag_names = tuple(tags)

@@ -18,11 +18,12 @@ class WordEncoder:
 
     def __init__(self, vocabulary: Vocabulary, table: MergeTable) -> None:
         self._merger = Merger(table)
-        byte_of = {ord(one): byte for byte, one in enumerate(byte_characters())}
+        byte_of = {one: byte for byte, one in enumerate(byte_characters())}
         spelled = [
-            token.translate(byte_of).encode("latin-1")
+            bytes(map(byte_of.__getitem__, token))
             for token in vocabulary.tokens
-            if not vocabulary.is_special(token)
+            # One of other characters, such as an added one, is in no text.
+            if not vocabulary.is_special(token) and byte_of.keys() >= set(token)
         ]
         # Eager constants: every graph that uses them captures the same ones.
         with tf.init_scope(), tf.device("CPU:0"):

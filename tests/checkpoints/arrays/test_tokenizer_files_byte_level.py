@@ -113,3 +113,10 @@ def test_files_survive_folders(tmp_path: Path) -> None:
     assert (config["tokenizer_class"], config["add_prefix_space"]) == ("RobertaTokenizer", True)
     with pytest.raises(ValueError, match="`format` must be .* for a byte-level BPE. Received: voc"):
         write_tf1_bert(kept, tmp_path / "tf1")
+
+
+def test_added_tokens(tmp_path: Path) -> None:
+    folder = _written(tmp_path, {**FILES, "added_tokens.json": {"<user>": 8}})
+    assert tokenizer_fields(folder, {}, 9, [])["unread_tokenizer"] == "added tokens, '<user>'"
+    (folder / "added_tokens.json").unlink()
+    assert tokenizer_fields(folder, {}, 9, [])["unread_tokenizer"] is None

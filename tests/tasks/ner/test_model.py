@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 
 from kbert.models.bert import Bert
 from kbert.tasks.ner.model import EntityRecognizer
+from kbert.text.byte_level_bpe.byte_level_bpe import ByteLevelBPE
 from kbert.text.sequences.word_boundaries import spaced_words, text_words
+from kbert.text.vocabulary import ROBERTA_TOKENS, Vocabulary, byte_characters
 from tests.pipelines.awkward_texts import awkward_texts
 from tests.pipelines.reading_reference import (
     check_place,
@@ -408,3 +410,11 @@ def test_defaults():
     assert model.name == "entity_recognizer" and model.huggingface_config()["id2label"]["3"] == (
         "B-LOC"
     )
+
+
+def test_a_tokenizer_whose_words_have_the_space_before_them():
+    names = [*ROBERTA_TOKENS.names, *byte_characters()]
+    tokenizer = ByteLevelBPE(Vocabulary(names, ROBERTA_TOKENS), [], trim_offsets=False)
+    with pytest.raises(ValueError, match="`tokenizer` must have trim_offsets=True for entities"):
+        EntityRecognizer(small_encoder(), tokenizer, ["O"])
+    assert EntityRecognizer.tokenizer_rules == {"trim_offsets": True}  # of loaded models

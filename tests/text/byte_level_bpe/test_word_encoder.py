@@ -2,9 +2,10 @@
 
 import tensorflow as tf
 
+from kbert.text.byte_level_bpe.byte_level_bpe import ByteLevelBPE
 from kbert.text.byte_level_bpe.merge_table import build_merge_table
 from kbert.text.byte_level_bpe.word_encoder import WordEncoder
-from kbert.text.vocabulary import ROBERTA_TOKENS, Vocabulary
+from kbert.text.vocabulary import ROBERTA_TOKENS, Vocabulary, byte_characters
 from tests.text.byte_level_bpe_cases import vocabulary_of
 
 MERGES = [("b", "c"), ("a", "b"), ("ab", "c"), ("Ġ", "a")]
@@ -38,3 +39,11 @@ def test_a_token_without_a_merge_and_a_special_one_are_spelled() -> None:
 
 def test_no_words() -> None:
     assert encoded(vocabulary_of(MERGES), []) == []
+
+
+def test_a_token_of_other_characters_is_in_no_text():
+    names = [*ROBERTA_TOKENS.names, *byte_characters(), "\u2039user>"]
+    tokenizer = ByteLevelBPE(Vocabulary(names, ROBERTA_TOKENS), [])
+    expected = [byte_characters()[byte] for byte in "\u2039u".encode()]
+    assert tokenizer.tokens("\u2039u") == expected
+    assert tokenizer.vocabulary.text_of("\u2039user>") == "\u2039user>"
