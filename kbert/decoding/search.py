@@ -33,13 +33,16 @@ def best_sequences(step: Step, state: Any, rows: Any, beam_size: int, **given: A
     """Searches greedily where there is one hypothesis a row, and with a beam where there are more.
 
     `**given` are arguments of `beam_search`; greedy search has no use for the number of sequences
-    and the patience. Scores are divided by the length penalty in both.
+    and the patience, and none for a fewest number of tokens. Scores are divided by the length
+    penalty in both.
     """
-    if beam_size > 1:
+    if beam_size > 1 or given.get("min_length", 1) > 1:
         return beam_search(step, state, rows, beam_size=beam_size, **given)
-    penalty = given["length_penalty"]
     ends = {name: given[name] for name in ("start_id", "end_id", "max_lengths")}
-    found = greedy_search(step, state, rows, **ends)
+    found = greedy_search(step, state, rows, **ends, capacity=given.get("capacity"))
+    penalty = given.get("length_penalty")
+    if penalty is None:
+        return found
     return found._replace(scores=found.log_probabilities / penalty(ops.maximum(found.lengths, 1)))
 
 

@@ -27,10 +27,7 @@ def read_images(images: Any, argument: str = "images") -> np.ndarray:
     Raises:
         ValueError, TypeError, FileNotFoundError, OSError: with the argument, the row and the file.
     """
-    if isinstance(images, (str, bytes, os.PathLike)) or not isinstance(images, Iterable):
-        raise TypeError(
-            f"`{argument}` must be several images, as a list. Received: {argument}={_cut(images)}"
-        )
+    check_several(images, argument)
     whole = images if isinstance(images, np.ndarray) or tf.is_tensor(images) else None
     if whole is not None:
         whole = np.asarray(whole)
@@ -46,6 +43,14 @@ def read_images(images: Any, argument: str = "images") -> np.ndarray:
     found = np.empty(len(files), object)
     found[:] = files
     return found
+
+
+def check_several(images: Any, argument: str) -> None:
+    """Raises a TypeError for a single image, or what is none."""
+    if isinstance(images, (str, bytes, os.PathLike)) or not isinstance(images, Iterable):
+        raise TypeError(
+            f"`{argument}` must be several images, as a list. Received: {argument}={_cut(images)}"
+        )
 
 
 def _file(image: Any, where: str) -> bytes:

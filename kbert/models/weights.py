@@ -27,9 +27,20 @@ def encoder_arrays(model: Any) -> dict[str, np.ndarray]:
 def named_weights(model: Any) -> dict[str, Any]:
     """Returns all weights of a model by their names, as variables.
 
-    The states of seed generators, which Keras counts among them, are left out.
+    Several of one path, as parts of a network of Keras may have, are numbered in their order. The
+    states of seed generators, which Keras counts among them, are left out.
     """
-    return {weight_name(model, v): v for v in model.weights if "seed_generator" not in v.path}
+    found: dict[str, Any] = {}
+    for variable in model.weights:
+        if "seed_generator" in variable.path:
+            continue
+        name = path = weight_name(model, variable)
+        number = 1
+        while name in found:
+            number += 1
+            name = f"{path}:{number}"
+        found[name] = variable
+    return found
 
 
 def misshapen(variables: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> list[str]:

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from keras import ops
 
-from kbert.decoding.search import greedy_search
+from kbert.decoding.search import best_sequences, greedy_search
 from tests.decoding import reference
 from tests.decoding.searching import END, LONGEST, answers_of, check_answers, check_searches
 from tests.decoding.spelling import (
@@ -209,3 +209,14 @@ def test_in_a_graph_with_unknown_rows():
         eager, _ = run(tables, limits)
         check_searches(type(eager)(*arrays), expected(tables, max_lengths))
     assert set(beams) == {1}
+
+
+def test_one_hypothesis_has_the_same_limits_as_several():
+    table = table_of({"": {".": 0.6, "a": 0.4}, "a": {".": 1.0}}, LETTERS, 6)[None]
+    step = Speller(table, 1, LONGEST)
+    ends = {"start_id": START, "end_id": END, "max_lengths": np.array([5])}
+    lengths = []
+    for more in ({}, {"min_length": 2}, {"length_penalty": None, "capacity": 5}):
+        state = step.state(ops.arange(1))
+        lengths.append(int(best_sequences(step, state, 1, 1, **ends, **more).lengths[0, 0]))
+    assert lengths == [1, 2, 1]

@@ -1,5 +1,6 @@
 """Weights as arrays by name, and back."""
 
+import keras
 import numpy as np
 import pytest
 
@@ -53,3 +54,18 @@ def test_every_wrong_array_is_named_and_nothing_is_assigned():
         assign_arrays(model, wrong)
     for name, array in encoder_arrays(model).items():
         np.testing.assert_array_equal(array, ARRAYS[name].astype("float32"))
+
+
+def test_parts_with_layers_of_the_same_name():
+    def part(name, width):
+        entered = keras.Input((width,))
+        return keras.Model(entered, keras.layers.Dense(3, name="dense")(entered), name=name)
+
+    entered = keras.Input((4,))
+    model = keras.Model(entered, part("two", 3)(part("one", 4)(entered)), name="whole")
+    arrays = encoder_arrays(model)
+    assert [array.shape for array in arrays.values()] == [(4, 3), (3,), (3, 3), (3,)]
+    changed = {name: array + 1.0 for name, array in arrays.items()}
+    assign_arrays(model, changed)
+    for variable, array in zip(model.weights, changed.values(), strict=True):
+        np.testing.assert_array_equal(variable, array)

@@ -101,9 +101,8 @@ def evaluate(
       kbert evaluate runs/papers held-out.txt
     """
     of_pairs = source is not None or target is not None
-    _check_glue_options(of_pairs, glue, {"data": data, "submission": submission})
-    runs, file = (paths, None) if of_pairs else _divided(paths, glue, data, average)
     sides, of_glue = (source, target), (glue, data, split)
+    runs, file = _divided(paths, of_pairs, of_glue, submission, average)
     given = {"text_a": text_a, "text_b": text_b, "label": label}
     task, own = _look_first(runs, file, sides, of_glue, given, predictions)
     given |= _of_labels(own, label_separator, tune_thresholds)
@@ -123,18 +122,6 @@ def evaluate(
     else:
         result = evaluation.evaluate_pretraining(runs, file)
     write_result(result)
-
-
-def _check_glue_options(
-    of_pairs: bool, glue: str | None, others: dict[str, Path | None]
-) -> None:
-    if glue is not None and of_pairs:
-        raise ValueError("`--glue` must be left out with `--source` and `--target`.")
-    for name, given in others.items():
-        if glue is None and given is not None:
-            raise ValueError(
-                f"`--{name}` must be given together with `--glue`. Received: no task, and {given}"
-            )
 
 
 def _check_written(task: str | None, translated: bool, *options: tuple[Any, Any]) -> None:
@@ -197,9 +184,23 @@ def _of_labels(
 
 
 def _divided(
-    paths: list[Path], glue: str | None, data: Path | None, average: bool
+    paths: list[Path],
+    of_pairs: bool,
+    of_glue: tuple[str | None, Path | None, str],
+    submission: Path | None,
+    average: bool,
 ) -> tuple[list[Path], Path | None]:
     """Returns the runs and the file among the arguments."""
+    glue, data, _ = of_glue
+    for option, given in (("--data", data), ("--submission", submission)):
+        if glue is None and given is not None:
+            raise ValueError(
+                f"`{option}` must be given together with `--glue`. Received: no task, and {given}"
+            )
+    if of_pairs:
+        if glue is not None:
+            raise ValueError("`--glue` must be left out with `--source` and `--target`.")
+        return paths, None
     runs, file = (paths[:-1], paths[-1]) if glue is None else (paths, None)
     if not runs:
         raise ValueError(

@@ -19,7 +19,12 @@ from kbert.data.batches.packed_examples import (
     plain,
     steady,
 )
-from kbert.data.batches.plans import batch_plan, random_batches, whole_batches
+from kbert.data.batches.plans import (
+    batch_plan,
+    check_fixed_length,
+    random_batches,
+    whole_batches,
+)
 
 _AHEAD = 2  # batches that are prefetched
 
@@ -198,12 +203,7 @@ def _check(
         raise ValueError("`labels` must be left out with `token_labels`. Received: both")
     if weights is not None and labels is None and token_labels is None:
         raise ValueError("`labels` must be given with `sample_weights`. Received: labels=None")
-    longest = int(packed.lengths.max(initial=0))
-    if fixed_length is not None and fixed_length < longest:
-        raise ValueError(
-            f"`fixed_length` must be at least the longest example, {longest} tokens. Received: "
-            f"fixed_length={fixed_length}"
-        )
+    check_fixed_length(fixed_length, packed.lengths)
 
 
 def padded_states(states: Any, rows: tf.Tensor, token_ids: tf.Tensor) -> tf.Tensor:

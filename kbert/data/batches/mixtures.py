@@ -13,7 +13,7 @@ import tensorflow as tf
 
 from kbert.data.batches.dataset import Epochs, planned_batches, read_ahead
 from kbert.data.batches.packed_examples import PackedExamples, as_tensors, padded_cells, plain
-from kbert.data.batches.plans import batch_plan, whole_batches
+from kbert.data.batches.plans import batch_plan, check_fixed_length, whole_batches
 
 PROPORTIONAL, SQUARE_ROOT = "proportional", "square-root"
 TEMPERATURE, ANNEALED = "temperature", "annealed"
@@ -234,12 +234,7 @@ def mixed_dataset(
         "task_ids" int32 (B,)}, and a dict of targets by the names of the tasks. Of the rows of
         other tasks a target of a sequence is any, and one of tokens does not count.
     """
-    longest = int(mixed.packed.lengths.max())
-    if fixed_length is not None and fixed_length < longest:
-        raise ValueError(
-            f"`fixed_length` must be at least the longest example, {longest} tokens. Received: "
-            f"fixed_length={fixed_length}"
-        )
+    check_fixed_length(fixed_length, mixed.packed.lengths)
     cut: dict[str, Any] = {"batch_size": batch_size, "batch_tokens": batch_tokens}
     cut |= {"seed": seed, "only_whole": drop_remainder}
     counter, plan = Epochs(first_epoch), partial(_planned, mixed, sampling, epochs, cut)

@@ -172,3 +172,13 @@ def answers_of_rows(
         for place, row in enumerate(rows.tolist()):
             answers[row] = {name: values[place] for name, values in found.items()}
     return answers
+
+
+def check_fixed_length(fixed_length: int | None, lengths: np.ndarray) -> None:
+    """Raises a ValueError if an example is longer than batches of a fixed length."""
+    longest = int(lengths.max(initial=0))
+    if fixed_length is not None and fixed_length < longest:
+        raise ValueError(
+            f"`fixed_length` must be at least the longest example, {longest} tokens. Received: "
+            f"fixed_length={fixed_length}"
+        )

@@ -13,7 +13,7 @@ import tensorflow as tf
 
 from kbert.data.batches.dataset import Epochs, planned_batches, read_ahead
 from kbert.data.batches.packed_examples import TokenRows, as_tensors, padded_rows, plain
-from kbert.data.batches.plans import batch_plan, whole_batches
+from kbert.data.batches.plans import batch_plan, check_fixed_length, whole_batches
 
 _AHEAD = 2
 
@@ -60,8 +60,12 @@ def caption_dataset(
         A dataset of (inputs, targets): inputs `features` float32 (B, L, M) or `pixels` uint8
         (B, H, W, 3), and `target_token_ids` int32 (B, T), which begin with the start token;
         targets int32 (B, T), -1 for padding.
+
+    Raises:
+        ValueError: a caption is longer than `fixed_length`.
     """
     lengths = packed.captions.lengths
+    check_fixed_length(fixed_length, lengths)
     plan = partial(_plan, lengths, batch_size, shuffle, seed, fixed_length is not None)
     epochs = Epochs(first_epoch)
     dataset = planned_batches(plan, epochs, first_batch, is_constant=True)

@@ -23,8 +23,9 @@ class OrthogonalBlocks(keras.initializers.Initializer):
 
     def __call__(self, shape: Any, dtype: Any = None) -> Any:
         rows, columns = shape
-        draw = keras.initializers.Orthogonal()
-        blocks = [draw((rows, rows), "float32") for _ in range(columns // rows)]
+        # An initializer of Keras draws the same numbers each time that it is called.
+        draws = [keras.initializers.Orthogonal() for _ in range(columns // rows)]
+        blocks = [draw((rows, rows), "float32") for draw in draws]
         return ops.cast(ops.concatenate(blocks, axis=-1), dtype or "float32")
 
 

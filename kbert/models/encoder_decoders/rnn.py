@@ -97,6 +97,10 @@ class RnnEncoderDecoder(SequenceModel):
         """True if the decoder reads the source's vector at each step."""
         return self.context == "each_step"
 
+    @property
+    def output_width(self) -> int:
+        return self.width if self.reads_context else self.hidden_dim
+
     def _make_layers(self) -> None:
         dtype, layers = self.dtype_policy, range(self.num_layers)
         cells: dict[str, Any] = {"units": self.hidden_dim, "cell": self.cell, "dtype": dtype}

@@ -59,8 +59,13 @@ class SequenceModel(keras.Model):
 
     @property
     def width(self) -> int:
-        """E, the width of embeddings and of what the logits are made of."""
+        """E, the width of embeddings."""
         return self.embedding_dim or self.hidden_dim
+
+    @property
+    def output_width(self) -> int:
+        """The width of what the logits are made of."""
+        return self.width
 
     def _embedding(self, name: str, size: int | None) -> TokenEmbedding:
         start = keras.initializers.RandomNormal(stddev=self.embedding_range())
@@ -86,7 +91,7 @@ class SequenceModel(keras.Model):
             self.target_embedding.build()
         self.dropout_layer.build()
         self._build_layers()
-        self.output_layer.build((None, self.width))
+        self.output_layer.build((None, self.output_width))
         self.built = True
 
     def get_config(self) -> dict[str, Any]:

@@ -33,7 +33,7 @@ class SignatureTensor:
 
     @property
     def holds_texts(self) -> bool:
-        """Whether it has one string a row."""
+        """True where it has one string a row."""
         return self.dtype == tf.string and self.shape is not None and len(self.shape) == 1
 
     def batch(self, name: str, value: Any) -> np.ndarray:

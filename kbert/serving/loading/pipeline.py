@@ -5,6 +5,7 @@ from typing import Any
 
 from kbert.checkpoints.pretrained import PretrainedEncoder, find_name
 from kbert.hints import nearest
+from kbert.images.reading import read_images
 from kbert.serving.loading.exported import Exported, ExportedTask, load
 from kbert.tasks.registry import FINETUNED, OTHERS, task_named, task_of
 
@@ -78,6 +79,9 @@ class Pipeline:
         x: Any = rows if columns else tuple(rows.values())
         if not columns and len(x) == 1:
             (x,) = x
+        if self.task == "captioning" and isinstance(self.model, Exported | ExportedTask):
+            (images,) = rows.values()  # an export takes the content of files
+            x = read_images(list(images)).tolist()
         answers = self.model.answers(x)
         return answers[0] if is_single else answers
 

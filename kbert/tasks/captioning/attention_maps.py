@@ -3,6 +3,7 @@
 Shapes: B rows, T caption pieces, W words, h and w height and width of the map.
 """
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,7 +48,7 @@ def word_maps(model: Any, image: Any) -> WordMaps:
     rows = [row for row, token in enumerate(tokens) if token and token not in silent]
     joined = piece_words([tokens[row] for row in rows])
     grid = found["attention"].shape[2:]
-    maps = joined.averaged(found["attention"][0, rows].reshape(len(rows), -1))
+    maps = joined.averaged(found["attention"][0, rows].reshape(len(rows), math.prod(grid)))
     shown = np.rint(pixels[0].numpy()).astype("uint8")
     caption = found["caption"][0].decode()
     return WordMaps(caption, joined.words, maps.reshape(-1, *grid).astype("float32"), shown)

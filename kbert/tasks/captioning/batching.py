@@ -3,7 +3,7 @@
 Shapes: n images, m captions, B rows.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,8 +11,9 @@ import tensorflow as tf
 
 from kbert.data.batches.packed_examples import token_rows
 from kbert.data.captions.caption_batches import PackedCaptions, caption_dataset
+from kbert.images.reading import check_several
 from kbert.pipelines.batching import Batching, check_given
-from kbert.pipelines.text_inputs import listed
+from kbert.pipelines.text_inputs import as_column, listed, read_columns
 from kbert.tasks.captioning.image_features import image_features, image_pixels
 
 _COLUMNS = {"image", "caption"}
@@ -42,13 +43,13 @@ class CaptionBatching(Batching):
                 is there.
             TypeError: a caption is no text.
         """
-        images, captions = listed(images), listed(captions)
+        images, captions = _cuttable(images), as_column(listed(captions))
         if len(images) != len(captions):
             raise ValueError(
                 "`captions` must be as many as `images`, a text or a list of texts for each. "
                 f"Received: {len(captions)} and {len(images)}"
             )
-        several = [[one] if isinstance(one, str | bytes) else list(one) for one in captions]
+        several = [_texts(one, row) for row, one in enumerate(captions)]
         texts = [text for each in several for text in each]
         if not texts:
             raise ValueError("`captions` must hold at least one text. Received: none")
@@ -96,12 +97,29 @@ def is_numbers(x: Any) -> bool:
 
 def images_and_captions(x: Any, y: Any) -> tuple[Sequence[Any], Any]:
     """Returns images, and captions if there are any, of a table or of two lists."""
-    if isinstance(x, dict) or hasattr(x, "columns"):
-        columns = list(x)
-        if "image" not in columns:
+    x = read_columns(x, ("image", "caption"), ("image",))
+    if isinstance(x, dict):
+        if "image" not in x:
             raise ValueError(
-                f"`x` must have the column image, and caption to train on. Received: {columns}"
+                f"`x` must have the column image, and caption to train on. Received: {list(x)}"
             )
-        y = x["caption"] if y is None and "caption" in columns else y
+        y = x.get("caption") if y is None else y
         x = x["image"]
-    return listed(x), y
+    return _cuttable(x), y
+
+
+def _cuttable(images: Any) -> Sequence[Any]:
+    """Returns images in a form that can be cut, each with its place: of an iterator, a list."""
+    check_several(images, "images")
+    return list(images) if isinstance(images, Iterator) else as_column(images)
+
+
+def _texts(captions: Any, row: int) -> list[Any]:
+    """Returns the captions of an image as a list."""
+    if isinstance(captions, str | bytes):
+        return [captions]
+    if not isinstance(captions, Iterable):
+        raise TypeError(
+            f"`captions[{row}]` must be a text or a list of texts. Received: {captions!r:.80}"
+        )
+    return list(captions)

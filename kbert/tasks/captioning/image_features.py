@@ -77,6 +77,12 @@ def image_pixels(model: Any, images: Sequence[Any]) -> np.ndarray:
     return found
 
 
+def check_images(model: Any, images: Sequence[Any]) -> None:
+    """Raises the ValueError of `image_pixels` for images that cannot be decoded."""
+    for _ in _decoded(model, _Files(images)):
+        pass
+
+
 class _Files:
     """Images, of which a few are in memory at a time."""
 
@@ -145,14 +151,42 @@ def _bar(total: int) -> Callable[[int], None]:
 def _fingerprint(model: Any, files: _Files) -> str:
     """Returns a hash of all that features depend on."""
     config = {**model.extractor.get_config(), "image_fit": model.image_fit}
-    digest = hashlib.sha256(json.dumps(config, sort_keys=True, default=str).encode())
-    for name, array in sorted(encoder_arrays(model.extractor).items()):
-        digest.update(json.dumps([name, array.dtype.name, array.shape]).encode())
+    text = json.dumps(_without_names(config), sort_keys=True, default=str)
+    digest = hashlib.sha256(text.encode())
+    for array in encoder_arrays(model.extractor).values():
+        digest.update(json.dumps([array.dtype.name, array.shape]).encode())
         digest.update(array.tobytes())
     for start in range(0, len(files), _AT_A_TIME):
         for image in files.read(slice(start, start + _AT_A_TIME)):
             digest.update(hashlib.sha256(image).digest())
     return digest.hexdigest()
+
+
+def _without_names(config: Any) -> Any:
+    """Returns a configuration with numbers for the names of layers.
+
+    Keras numbers those it makes: the same network has others when it is made a second time.
+    """
+    plain = json.loads(json.dumps(config, default=str))
+    numbers: dict[str, str] = {}
+
+    def walk(value: Any, change: Callable[[str, str], str]) -> Any:
+        if isinstance(value, dict):
+            return {
+                key: change(key, one) if isinstance(one, str) else walk(one, change)
+                for key, one in value.items()
+            }
+        if isinstance(value, list):
+            return [change("", one) if isinstance(one, str) else walk(one, change) for one in value]
+        return value
+
+    def note(key: str, text: str) -> str:
+        if key == "name":
+            numbers.setdefault(text, f"#{len(numbers)}")
+        return text
+
+    walk(plain, note)
+    return walk(plain, lambda key, text: numbers.get(text, text))
 
 
 def as_files(images: np.ndarray) -> tf.Tensor:

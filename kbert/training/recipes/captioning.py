@@ -6,6 +6,7 @@ from typing import Any
 
 from kbert.data.batches.plans import batch_plan
 from kbert.options.configuration import TPU
+from kbert.tasks.captioning.image_features import check_images
 from kbert.tasks.captioning.model import Captioner
 from kbert.training.callbacks.epoch_record import EpochRecord
 from kbert.training.callbacks.state_saver import pieces_of
@@ -50,6 +51,8 @@ class CaptioningTraining(EpochRecipe):
             for part, one in data.parts.items()
             if part != "test"
         }
+        if "test" in data.parts:  # before hours of training, not after
+            check_images(self.model, data.parts["test"].paths)
         lengths = self._packed["train"].captions.lengths
         if config.strategy == TPU and len(lengths) < config.batch_size:
             raise ValueError(

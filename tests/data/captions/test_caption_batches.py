@@ -80,6 +80,11 @@ def test_fixed_shapes():
     assert len(read(dataset)) == 6  # of two whole batches
 
 
+def test_captions_longer_than_a_fixed_length():
+    with pytest.raises(ValueError, match="`fixed_length` must be at least the longest example"):
+        caption_dataset(packed(), batch_size=3, fixed_length=2)
+
+
 def test_features_that_are_on_disk(tmp_path: object):
     np.save(tmp_path / "f.npy", FEATURES)
     on_disk = PackedCaptions(np.load(tmp_path / "f.npy", mmap_mode="r"), ROWS, packed().captions)

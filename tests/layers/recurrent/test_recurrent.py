@@ -139,7 +139,9 @@ def test_orthogonal_blocks():
     for dtype in ("float32", "bfloat16"):
         drawn = OrthogonalBlocks()((4, 12), dtype)
         assert drawn.dtype == dtype
-        for block in np.split(np.asarray(drawn, "float32"), 3, axis=1):
+        blocks = np.split(np.asarray(drawn, "float32"), 3, axis=1)
+        assert len({block.tobytes() for block in blocks}) == 3
+        for block in blocks:
             np.testing.assert_allclose(block @ block.T, np.eye(4), atol=0.03)
 
 

@@ -14,6 +14,7 @@ SETTINGS = [
     ({"cell": "lstm", "context": "initial", "num_layers": 2, "reversed_source": True}, {}),
     ({"cell": "gru_reset_after", "context": "each_step", "num_layers": 2}, {"embedding_dim": 4}),
     ({"cell": "gru", "context": "initial"}, {"tied": "target"}),
+    ({"cell": "gru", "context": "initial"}, {"tied": "none", "embedding_dim": 4}),
     ({"cell": "lstm", "context": "each_step"}, {"tied": "all", "source_vocabulary_size": None}),
 ]
 

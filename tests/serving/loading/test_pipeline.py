@@ -7,9 +7,11 @@ import pytest
 import kbert
 from kbert.serving.export.export import export
 from kbert.serving.loading import pipeline as module
-from kbert.serving.loading.exported import Exported
+from kbert.serving.loading.exported import Exported, load_export
 from kbert.serving.loading.pipeline import Pipeline, pipeline
 from kbert.tasks.classification.model import Classifier
+from tests.local_server.page_models import Teller
+from tests.small_captioner import files_of, shapes
 from tests.small_pipelines import small_question_answerer
 
 
@@ -132,3 +134,12 @@ def test_an_export_of_two_texts_by_place(tmp_path):
     (expected,) = reader.answers({"question": ["who?"], "context": ["ann wrote it"]})
     assert found("who?", "ann wrote it")["answer"] == expected["answer"]
     assert [one["answer"] for one in found(["who?"], ["ann wrote it"])] == [expected["answer"]]
+
+
+def test_an_export_of_images_opens_files(tmp_path):
+    (file,) = files_of(shapes()[0][:1])
+    (photo := tmp_path / "photo.png").write_bytes(file)
+    found = Pipeline("captioning", load_export(export(Teller(), tmp_path / "exports")))
+    (expected,) = found.model.answers([file])
+    assert expected["problem"] == ""
+    assert found(photo) == found(str(photo)) == expected and found([photo]) == [expected]

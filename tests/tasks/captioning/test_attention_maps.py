@@ -60,3 +60,11 @@ def test_of_a_captioner():
     assert [found.caption] == model.predict([image])
     assert " ".join(found.words) == found.caption and len(found.words) > 1
     np.testing.assert_allclose(found.maps.sum(axis=(1, 2)), 1.0, atol=1e-5)
+
+
+def test_an_empty_caption_has_no_maps():
+    model = small_captioner(beam_size=1)
+    ends = 99.0 * np.eye(len(model.subwords))[model.subwords.end_id]
+    model.decoder.output_layer.bias.assign(ends)
+    found = word_maps(model, shapes()[0][0])
+    assert found.words == [] and found.maps.shape == (0, 4, 4)

@@ -103,7 +103,7 @@ def test_it_learns(kind: str):
     packed = model.pack(IMAGES, CAPTIONS)
     (inputs, targets), *_ = model.dataset(packed, batch_size=24)
     before = model.test_on_batch(inputs, targets, return_dict=True)
-    for _ in range(40):
+    for _ in range(80):
         model.train_on_batch(inputs, targets)
     after = model.test_on_batch(inputs, targets, return_dict=True)
     assert after["loss"] < 0.6 * before["loss"]
@@ -165,3 +165,22 @@ def test_wrong_calls():
         model.fit(IMAGES)  # without captions
     with pytest.raises(ValueError, match="must have the column image"):
         images_and_captions({"caption": ["a"]}, None)
+
+
+def test_images_of_an_iterator_and_of_a_table_in_another_order(paths: list[Path]):
+    model = shared_captioner()
+    wanted = model.predict(paths[:3])
+    assert model.predict(path for path in paths[:3]) == wanted
+    pixels = (image for image in shapes()[0][:3])
+    assert model.predict(pixels) == wanted
+    with pytest.raises(TypeError, match="`images` must be several images, as a list. Received: "):
+        model.predict(paths[0])
+
+
+def test_broken_images_of_a_table_are_named_by_place(paths: list[Path], tmp_path: Path):
+    (broken := tmp_path / "broken.png").write_bytes(b"no image")
+    table = pandas.DataFrame({"image": [paths[0], broken], "caption": ["a star"] * 2}, [1, 0])
+    with pytest.raises(ValueError, match=r"image 1 \(.*broken.png\)"):
+        shared_captioner().pack(table["image"], table["caption"])
+    with pytest.raises(TypeError, match=r"`captions\[1\]` must be a text or a list .*: nan"):
+        shared_captioner().pack(paths[:2], ["a star", float("nan")])

@@ -3,9 +3,11 @@
 from pathlib import Path
 from typing import Any
 
+import keras
 import numpy as np
 import pytest
 
+from kbert.models.captioning.feature_extractor import FeatureExtractor
 from kbert.tasks.captioning import image_features as module
 from kbert.tasks.captioning.image_features import as_files, image_features, image_pixels, joined
 from kbert.tasks.captioning.model import Captioner
@@ -179,3 +181,19 @@ def test_pixels_as_files():
     model: Captioner = shared_captioner()
     np.testing.assert_array_equal(image_pixels(model, found.numpy().tolist()), IMAGES[:2])
     assert as_files(np.array([], object)).shape == (0,)
+
+
+def test_the_same_network_made_a_second_time_finds_them(
+    files: list[bytes], tmp_path: Path, computations: list[int]
+):
+    def made() -> Captioner:
+        model = small_captioner()
+        entered = keras.Input((32, 32, 3))  # which Keras numbers, as other layers without a name
+        network = keras.Model(entered, keras.layers.Conv2D(6, 8, 8)(entered))
+        for variable in network.weights:
+            variable.assign(np.full(variable.shape, 0.5))
+        return Captioner(model.decoder, FeatureExtractor(network), model.subwords, max_length=8)
+
+    for _ in range(2):
+        image_features(made(), files, tmp_path)
+    assert computations == [12] and len(list(tmp_path.iterdir())) == 1

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -171,3 +172,14 @@ def test_a_broken_image_is_named_and_nothing_is_written(
     with pytest.raises(ValueError, match=r"image 0 \(.*x.png\)"):
         train(tiny_captions.config(tmp_path / "run", **files))
     assert sorted(os.listdir(tmp_path)) == ["a.csv", "images"]
+
+
+def test_a_broken_image_of_the_test_part_is_found_before_the_training(
+    tiny_captions: TinyCaptions, tmp_path: Path
+):
+    shutil.copytree(tiny_captions.table.parent, folder := tmp_path / "shapes")
+    sorted((folder / "images").iterdir())[-1].write_bytes(b"no image")
+    files = {"train": str(folder / tiny_captions.table.name), "images": str(folder / "images")}
+    with pytest.raises(ValueError, match=r"`images` must be images. Received 1 of 4 that are none"):
+        train(tiny_captions.config(tmp_path / "run", **files))
+    assert os.listdir(tmp_path) == ["shapes"]
