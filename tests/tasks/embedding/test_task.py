@@ -37,6 +37,8 @@ def test_or_it_is_given():
         TASK.loss(config(loss="cosine"), PAIRS)
     with pytest.raises(ValueError, match="another one for t.tsv, without a column negative"):
         TASK.loss(config(loss="triplet"), PAIRS)
+    with pytest.raises(ValueError, match="`chunk_rows` must be left out for .*, which has scores"):
+        TASK.loss(config(chunk_rows=8), SCORED)
 
 
 def test_the_validation_decides_the_metrics():
