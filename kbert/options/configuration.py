@@ -157,8 +157,8 @@ class PlacementOptions(Configuration):
         ONE,
         choice(*STRATEGIES),
         RUN,
-        "one device, mirrored (several of this machine), multi-worker (processes that TF_CONFIG "
-        "names) or tpu.",
+        "one device, mirrored (several of this machine), multi-worker (processes that TF_CONFIG, "
+        "Slurm or a JobSet names) or tpu.",
     )
     replicas: int | None = option(
         None,

@@ -55,8 +55,8 @@ class TaskOptions(Configuration):
         None,
         whole(1, optional=True),
         "Model",
-        "Of houlsby and pfeiffer: width of the bottleneck, by default 64, and a 16th of the "
-        "encoder's.",
+        "Width of the bottleneck, by default 64 with houlsby, and a 16th of the encoder's width "
+        "with pfeiffer.",
     )
     lora_rank: int | None = option(
         None, whole(1, optional=True), "Model", "Of lora: rank of the additions, by default 8."
@@ -65,7 +65,7 @@ class TaskOptions(Configuration):
         None,
         number("a number above 0", lambda v: v > 0, optional=True),
         "Model",
-        "Of lora: their factor, times the rank; by default the rank.",
+        "Of lora: alpha; additions are scaled by alpha / rank. By default the rank, a factor of 1.",
     )
     lora_targets: list[str] | None = option(
         None,

@@ -61,7 +61,7 @@ _Measure = Annotated[
 
 @reported
 def export(
-    run: Annotated[Path, Argument(help="A run, or a model's folder.", metavar="RUN")],
+    run: Annotated[Path, Argument(help="A run, a model's folder, or a name.", metavar="RUN")],
     base: Annotated[Path, Argument(help="The folder of all exports.", metavar="BASE")],
     name: _Name = None,
     version: _Version = None,

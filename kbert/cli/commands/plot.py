@@ -48,7 +48,7 @@ _Input = Annotated[
 
 @reported
 def plot(
-    model: Annotated[Path, Argument(help="A run or a model's folder.", metavar="RUN")],
+    model: Annotated[Path, Argument(help="A run, a model's folder, or a name.", metavar="RUN")],
     output: Annotated[Path, Option(help="The picture: a .png, .svg or .pdf file.")],
     picture: _Picture = None,
     text: Annotated[str | None, Option(help="The text, for a model of one.")] = None,

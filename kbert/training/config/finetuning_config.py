@@ -99,8 +99,8 @@ class RunConfig(
     )
     max_sequence_length: int | None = option(
         None, whole(3, optional=True), _MODEL,
-        "Longest input in tokens, by default 128; the rest is cut off. Of tasks that read: of one "
-        "window, by default 384 with questions, and nothing is cut off.",
+        "Longest input in tokens, by default 128, of embedding 256; the rest is cut off. Of tasks "
+        "that read: of one window, by default 384 with questions, and nothing is cut off.",
     )
     epochs: int = option(3, whole(1), TRAINING, "Passes over the training examples.")
     batch_size: int = option(32, whole(1), TRAINING, "Examples a step.")

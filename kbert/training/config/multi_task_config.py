@@ -107,7 +107,10 @@ class MultiTaskConfig(EpochOptions, OptimizerOptions, PlacementOptions, RunOptio
     epochs: int = _as_in_run("epochs")
     batch_size: int = _as_in_run("batch_size")
     batch_tokens: int | None = _as_in_run("batch_tokens")
-    learning_rate: float | None = _as_in_run("learning_rate")
+    learning_rate: float | None = option(
+        None, number("a number above 0", lambda v: v > 0, optional=True), "Training",
+        "Peak of the learning rate, by default 5e-5, with task_adapters too.",
+    )
     warmup_fraction: float = _as_in_run("warmup_fraction")
     monitor: str = option(
         MEAN, text("a task's name"), "Training",

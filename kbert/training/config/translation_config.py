@@ -62,21 +62,29 @@ class TranslationConfig(
         "tfds:wmt16_translate/de-en@train.",
     )
     train_source: str | None = option(
-        None, _LINES, _DATA, "Instead: the sentences, one a line (also .gz)."
+        None, _LINES, _DATA, "Instead of train: the sentences, one a line (also .gz)."
     )
     train_target: str | None = option(
-        None, _LINES, _DATA, "Their translations, line by line (also .gz)."
+        None, _LINES, _DATA, "Translations of train_source, line by line (also .gz)."
     )
     validation: str | None = option(
         None, _PAIRS, _DATA, "Pairs to be measured after each epoch, as `train`."
     )
-    validation_source: str | None = option(None, _LINES, _DATA, "Instead: their sentences.")
-    validation_target: str | None = option(None, _LINES, _DATA, "And the translations.")
+    validation_source: str | None = option(
+        None, _LINES, _DATA, "Instead of validation: its sentences, one a line."
+    )
+    validation_target: str | None = option(
+        None, _LINES, _DATA, "Translations of validation_source, line by line."
+    )
     test: str | None = option(
         None, _PAIRS, _DATA, "Pairs to be measured once, at the end, as `train`."
     )
-    test_source: str | None = option(None, _LINES, _DATA, "Instead: their sentences.")
-    test_target: str | None = option(None, _LINES, _DATA, "And the translations.")
+    test_source: str | None = option(
+        None, _LINES, _DATA, "Instead of test: its sentences, one a line."
+    )
+    test_target: str | None = option(
+        None, _LINES, _DATA, "Translations of test_source, line by line."
+    )
     source_column: str | int = option(
         "source",
         column(),
@@ -201,11 +209,15 @@ class TranslationConfig(
     alpha: float = option(1.0, _NOT_BELOW_0, _SEARCH, "The exponent a of the length penalty.")
     nbest: int = option(1, whole(1), _SEARCH, "Translations of a sentence, the best first.")
     length_ratio: float = option(
-        2.0, _NOT_BELOW_0, _SEARCH, "A translation has so many times the source's pieces at most,"
+        2.0, _NOT_BELOW_0, _SEARCH,
+        "A translation has at most length_ratio times the source's pieces, and length_extra more.",
     )
-    length_extra: int = option(10, whole(1), _SEARCH, "and so many more.")
+    length_extra: int = option(
+        10, whole(1), _SEARCH,
+        "Pieces that a translation may have beyond length_ratio times the source's.",
+    )
     validation_beam: int = option(
-        1, whole(1), _SEARCH, "beam_size where epochs are compared by bleu or chrf."
+        1, whole(1), _SEARCH, "beam_size of measuring epochs, where monitor is bleu or chrf."
     )
 
     def check_together(self) -> None:
