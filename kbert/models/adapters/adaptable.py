@@ -240,6 +240,8 @@ class Adaptable(keras.Model):
     def delete_adapter(self, name: str) -> None:
         """Removes an adapter that is not active, and the fusions of it.
 
+        If it was trained, alone or in a fusion, the whole encoder trains afterwards.
+
         Args:
             name: its name.
 
@@ -247,6 +249,7 @@ class Adaptable(keras.Model):
             ValueError: it is not there, or active.
         """
         self.adapters.remove(name)
+        self._freeze_body()
 
     def merge_adapter(self, name: str) -> None:
         """Adds a LoRA adapter to the encoder's weights and removes it; outputs stay the same.

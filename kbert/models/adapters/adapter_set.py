@@ -169,6 +169,8 @@ class AdapterSet(keras.layers.Layer):
         if name in self.active:
             raise ValueError(f"`name` must not be that of an active adapter. Received: {name!r}")
         self.removals += 1
+        if name in self.trained:
+            self.trained = ()
         self.parts.pop(name)
         self.configs.pop(name)
         for key in [key for key in self.fusions if name in key.split(_JOINED)]:

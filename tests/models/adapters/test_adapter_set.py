@@ -71,3 +71,21 @@ def test_what_is_deleted_is_gone():
     inputs = {"token_ids": np.ones((1, 3), "int32")}
     plain = small_bert()(inputs)["sequence_output"]
     np.testing.assert_array_equal(model(inputs)["sequence_output"], plain)
+
+
+def test_without_the_adapter_that_was_trained_the_encoder_trains():
+    """Its name would be in the configuration, and no adapter of it."""
+    everything = len(small_bert().trainable_variables)
+    for trained in ("a", ["a", "b"]):
+        model = small_bert()
+        for name in ("a", "b"):
+            model.add_adapter(name, PfeifferConfig(2))
+        model.add_adapter_fusion(["a", "b"])
+        model.train_adapter(trained)
+        model.set_active_adapters(None)
+        model.delete_adapter("a")
+        assert model.adapters.trained == ()
+        assert len(model.trainable_variables) == everything + 2 * 4  # and adapter "b"
+        model.add_adapter("c", PfeifferConfig(2))
+        again = type(model).from_config(model.get_config())
+        assert again.adapter_names == ["b", "c"]
