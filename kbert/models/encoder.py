@@ -89,6 +89,12 @@ def encoder_of(checkpoint: Checkpoint, **kwargs: Any) -> Any:
     made = encoder_class(checkpoint.architecture)
     if not reading and not checkpoint.features:
         return made.from_checkpoint(checkpoint, **kwargs)
+    for name in ("adapter", "gradient_checkpointing", "dropout"):
+        if reading and kwargs.get(name):
+            raise ValueError(
+                f"`{name}` must be left out with `features`, of an encoder that stays as it is. "
+                f"Received: {name}={kwargs[name]!r}"
+            )
     kwargs["needs_pooler"] = False  # which is not read
     encoder = made.from_checkpoint(checkpoint, **kwargs)
     return loaded("kbert.models.feature_based.feature_based")(checkpoint, encoder, **reading)
@@ -188,7 +194,8 @@ def id_arrays(inputs: dict[str, Any], encoder: Any) -> dict[str, Any]:
     """Returns inputs of an encoder with lists as arrays, once the ids are checked.
 
     Raises:
-        ValueError: rows differ in length, or an id is no integer, or not one that the encoder has.
+        ValueError: rows differ in length or have more tokens than the encoder has positions, or an
+            id is no integer, or not one that the encoder has.
     """
     made = dict(inputs)
     for name, value in inputs.items():
@@ -201,6 +208,13 @@ def id_arrays(inputs: dict[str, Any], encoder: Any) -> dict[str, Any]:
                     f"Received: {value!r:.80}"
                 ) from None
     _check_integers(made)
+    shape, longest = made["token_ids"].shape, encoder.max_sequence_length
+    length = None if getattr(shape, "rank", 2) is None else shape[1]
+    if length is not None and length > longest:  # on a GPU a gather reads zeros there
+        raise ValueError(
+            f"`token_ids` must not be longer than `max_sequence_length`={longest}. "
+            f"Received: length {length}"
+        )
     _check_range("token_ids", made, encoder.vocabulary_size, "the encoder's vocabulary")
     segments = getattr(encoder, "num_segments", 0)
     if segments > 1:  # otherwise they are not read

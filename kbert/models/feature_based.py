@@ -73,6 +73,7 @@ class FeatureBasedEncoder(keras.Model):
             if size is not None and size < 1:
                 raise ValueError(f"`{name}` must be at least 1. Received: {name}={size}")
         self.num_states = _count(encoder, features)
+        self.num_segments = getattr(encoder, "num_segments", 0)  # 0: they are not read
         self.encoder, self.features, self.reader = encoder, features, reader
         self.reader_dim, self.num_reader_layers = reader_dim, num_reader_layers
         self.dropout, self.pooling = dropout, pooling
@@ -214,8 +215,7 @@ class FeatureBasedEncoder(keras.Model):
                 (B, T), of which the last two may be absent.
             training: not read: the encoder has no dropout here.
         """
-        found: list[Any] = self.encoder.hidden_states(inputs, training=False)
-        return found
+        return list(self.encoder.hidden_states(inputs, training=False))
 
     def attention_scores(self, inputs: Any) -> list[Any]:
         """Returns those of the frozen encoder: num_layers arrays (B, N, T, T).

@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from kbert.checkpoints.read_checkpoint import read_checkpoint
 from kbert.models.bert import Bert
@@ -20,7 +21,7 @@ from tests.small_bert import small_bert
 from tests.small_pipelines import small_classifier
 
 SIZES = {"num_layers": 1, "hidden_dim": 8, "num_heads": 2, "intermediate_dim": 16}
-ENCODER = SimpleNamespace(vocabulary_size=20)
+ENCODER = SimpleNamespace(vocabulary_size=20, max_sequence_length=8)
 
 
 def test_the_encoders_have_it():
@@ -119,3 +120,23 @@ def test_an_encoder_of_any_architecture(tmp_path):
         encoder_of(checkpoint)
     with pytest.raises(ValueError, match="architecture bert, as Bert is. Received: .*='gpt'"):
         Bert.from_checkpoint(checkpoint)
+
+
+def test_more_tokens_than_positions():
+    """In a graph with a mask positions are gathered, on a GPU without an error."""
+    inputs = {"token_ids": np.ones((2, 9), "int32"), "padding_mask": np.ones((2, 9), bool)}
+    message = "`token_ids` must not be longer than `max_sequence_length`=8. Received: length 9"
+    model = Bert(20, max_sequence_length=8, **SIZES)
+    free = tf.TensorSpec((None, 9), tf.int32), tf.TensorSpec((None, 9), tf.bool)
+    graph = tf.function(lambda ids, mask: model({"token_ids": ids, "padding_mask": mask}), free)
+    with pytest.raises(ValueError, match=message):
+        model(inputs)
+    with pytest.raises(ValueError, match=message):
+        graph(inputs["token_ids"], inputs["padding_mask"])
+
+
+def test_features_of_an_encoder_that_stays_as_it_is(tmp_path):
+    checkpoint = read_checkpoint(small_bert().save_pretrained(tmp_path / "saved"))
+    for name, value in (("adapter", "lora"), ("gradient_checkpointing", True), ("dropout", 0.3)):
+        with pytest.raises(ValueError, match=f"`{name}` must be left out with `features`"):
+            encoder_of(checkpoint, features="last", **{name: value})

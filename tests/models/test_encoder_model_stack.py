@@ -19,6 +19,7 @@ class Doubled(EncoderModel):
         self.other = small_bert(num_layers=2)
         self.embeddings, self.pooler = self.other.embeddings, self.other.pooler
         self.vocabulary_size = self.other.vocabulary_size
+        self.max_sequence_length = self.other.max_sequence_length
 
     @property
     def layer_blocks(self) -> list[Any]:

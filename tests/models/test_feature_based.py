@@ -1,5 +1,7 @@
 """The encoder on frozen states: its numbers by the NumPy reference, and what trains of it."""
 
+from types import SimpleNamespace
+
 import keras
 import numpy as np
 import pytest
@@ -9,6 +11,7 @@ from kbert.checkpoints.read_checkpoint import read_checkpoint, write_checkpoint
 from kbert.models.bert import Bert
 from kbert.models.encoder import Encoder, encoder_of
 from kbert.models.feature_based import FeatureBasedEncoder, reader_weights
+from kbert.serving.export.request_checks import InputLimits
 from tests.small_bert import CONFIG, INPUTS, MASK, SEGMENTS, expected_outputs, small_bert
 
 REAL = MASK[:3]  # the last row is all padding
@@ -181,3 +184,9 @@ def test_a_folder_with_another_reader(tmp_path):
 def test_errors(arguments, message):
     with pytest.raises(ValueError, match=message):
         FeatureBasedEncoder(small_bert(), **{"features": "last", **arguments})
+
+
+def test_what_it_reads_is_what_its_encoder_reads():
+    model = made()
+    assert (model.num_segments, model.vocabulary_size) == (2, CONFIG["vocabulary_size"])
+    assert InputLimits.of(SimpleNamespace(encoder=model)).num_segments == 2
