@@ -60,6 +60,8 @@ class ImageTransformer(Transformer):
         norm: str = "pre",
         **kwargs: Any,
     ) -> None:
+        for key in set(kwargs) - {"name", "dtype", "trainable"}:  # which are not saved
+            raise ValueError(f"`{key}` must be left out: ImageTransformer has no such argument.")
         self.feature_dim, self.num_places = feature_dim, num_places
         super().__init__(
             vocabulary_size,

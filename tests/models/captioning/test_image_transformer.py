@@ -110,6 +110,8 @@ def test_dropout_is_of_training_alone():
     [
         ({"norm": "middle"}, "`norm` must be .*Received: norm='middle'"),
         ({"num_heads": 3}, "`num_heads`"),
+        # Of the Transformer below it, which no saved file would have.
+        ({"activation": "gelu"}, "`activation` must be left out: ImageTransformer has no such"),
     ],
 )
 def test_wrong_arguments(arguments: dict[str, Any], message: str):
