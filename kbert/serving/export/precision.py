@@ -193,6 +193,10 @@ class Int8Weight:
         return tf.cast(codes, tf.float32) * tf.gather(self.scales, ids)
 
 
+def _rows(stored: Int8Weight | HalfWeight, dtype: str, ids: Any) -> tf.Tensor:
+    return tf.cast(stored.rows(ids), dtype)
+
+
 def _stored(numbers: np.ndarray, variable: Any, part: str) -> tf.Variable:
     name = variable.path.replace(":", "_")
     return tf.Variable(numbers, trainable=False, name=f"{name}/{part}")
@@ -288,6 +292,6 @@ class WeightSubstitutes:
             for layer in tables if self._small else ():
                 stored = self._stored(layer.embeddings)
                 if stored is not None:
-                    setattr(layer, _LOOK_UP, stored.rows)
+                    setattr(layer, _LOOK_UP, functools.partial(_rows, stored, layer.compute_dtype))
                     stack.callback(delattr, layer, _LOOK_UP)
             yield

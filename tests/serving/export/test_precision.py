@@ -13,7 +13,7 @@ from kbert.models.bert import Bert
 from kbert.serving.export import precision
 from kbert.serving.export.export import export
 from kbert.serving.export.integer_products import integer_layers
-from kbert.serving.export.precision import in_precision
+from kbert.serving.export.precision import in_precision, is_stored_as_half
 from kbert.serving.format.version_folders import read_metadata
 from kbert.serving.loading.exported import load_export
 from kbert.tasks.classification.model import Classifier
@@ -120,3 +120,17 @@ def test_a_processor_without_is_told(
     with caplog.at_level(logging.WARNING):
         in_precision(classifier, "int8")
     assert "This TensorFlow cannot multiply integers" in caplog.text
+
+
+def test_a_table_of_halves_in_a_mixed_model(tmp_path: Path):
+    """As the encoder of a published half-precision file: what is looked up has the layers' type."""
+    keras.utils.set_random_seed(3)
+    encoder = Bert(
+        len(VOCABULARY), 64, 1, 2, 128, 32, initializer_range=0.1, dtype="mixed_bfloat16"
+    )
+    table = encoder.embeddings.token_embedding.embeddings
+    table.assign(np.asarray(table).astype("float16"))
+    model = Classifier(encoder, TOKENIZER, ["no", "yes"], 24)
+    assert is_stored_as_half(table)
+    found = scores(export(model, tmp_path, "mixed"))
+    np.testing.assert_allclose(found, computed(model, TEXTS), atol=1e-2)
