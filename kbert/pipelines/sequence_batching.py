@@ -22,6 +22,7 @@ from kbert.pipelines.text_inputs import (
     TextInputs,
     as_column,
     check_pair,
+    checked_inputs,
     listed,
     read_text_inputs,
     tensors_of,
@@ -255,7 +256,7 @@ class SequenceBatching(Batching):
         if all(isinstance(one, tf.Tensor) for one in keras.tree.flatten(x)):
             check_pair(isinstance(x, dict | list | tuple) and len(x) == 2, self.model.pair)
             return self.token_inputs(x)
-        texts = self.read_inputs(x)
+        texts = self.read_inputs(checked_inputs(x))
         columns = (texts.text_a,) if texts.text_b is None else (texts.text_a, texts.text_b)
         return self.token_inputs([text_tensor(column) for column in columns])
 

@@ -210,13 +210,16 @@ def checked_inputs(x: Any, batch_size: Any = None) -> Any:
     """Checks `x` and `batch_size` of a method of a model, and reads `x` as `listed` does.
 
     Raises:
-        ValueError: `x` is nothing, a number or a list of numbers, or `batch_size` no size.
+        ValueError: `x` is nothing, a number, a list of numbers or texts of another shape than
+            (n,), or `batch_size` no size.
     """
     if batch_size is not None and not (isinstance(batch_size, int | np.integer) and batch_size > 0):
         raise ValueError(
             f"`batch_size` must be a whole number above 0, or None. Received: {batch_size!r}"
         )
     x = listed(x)
+    if isinstance(x, np.ndarray) and x.dtype.kind in "OUS" and x.ndim != 1:
+        raise ValueError(f"`x` must be texts of the shape (n,). Received: shape {x.shape}")
     first = x[0] if isinstance(x, list) and x and not is_texts(x) else x
     number = first[0] if isinstance(first, list) and first else first
     if first is None or isinstance(number, int | float | np.number):
@@ -235,6 +238,9 @@ def weight_array(weight: Any) -> np.ndarray | None:
 
 def checked_texts(name: str, column: Any) -> list[Any]:
     """Returns the texts of a column as a list, or raises a TypeError that names the column."""
+    if isinstance(column, dict) or hasattr(column, "columns") or hasattr(column, "column_names"):
+        # Whose list is that of its names.
+        raise TypeError(f"`{name}` must be a list of texts. Received: {type(column).__name__}")
     texts = list(as_column(column.numpy() if isinstance(column, tf.Tensor) else column))
     for number, text in enumerate(texts):
         if not isinstance(text, str | bytes):

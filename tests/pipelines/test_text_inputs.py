@@ -16,6 +16,7 @@ from kbert.pipelines.text_inputs import (
     read_single_texts,
     read_text_inputs,
 )
+from tests.small_pipelines import small_classifier
 
 A, B = ["one", "two"], ["three", "four"]
 
@@ -254,3 +255,12 @@ def test_inputs_that_are_taken():
     assert checked_inputs(arrays, np.int64(8))["token_ids"] is arrays["token_ids"]
     assert checked_inputs(iter(["a", "b"])) == ["a", "b"] and checked_inputs([]) == []
     assert checked_inputs([None, "a"]) == [None, "a"]  # one that is missing is told by its place
+
+
+@pytest.mark.parametrize("kind", ["U", "O"])
+def test_texts_as_a_column_vector(kind):
+    texts = np.array([["a"], ["b"]], kind)
+    model = small_classifier()
+    for way in (model, model.predict, lambda x: model.fit(x, ["no", "yes"])):
+        with pytest.raises(ValueError, match=r"`x` must be texts of the shape \(n,\). .*\(2, 1\)"):
+            way(texts)

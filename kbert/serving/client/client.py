@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from kbert.pipelines.text_inputs import checked_texts
+from kbert.pipelines.text_inputs import checked_texts, read_columns
 from kbert.serving.client.grpc_transport import GrpcTransport
 from kbert.serving.client.rest_transport import RestTransport
 from kbert.serving.client.server_errors import Retries
@@ -81,19 +81,24 @@ class Client(AbstractContextManager["Client"]):
         """Answers raw texts through "serving_default", with one object of the task for each row.
 
         `texts` are n str or bytes for each input, in the order of kbert's models: text; text_a,
-        text_b; question, context; context, choices. Raises ValueError for another number of inputs,
-        or ones that differ in length.
+        text_b; question, context; context, choices; or one dict or table with columns of these
+        names. Raises ValueError for another number of inputs, or ones that differ in length.
         """
         deadline = time.monotonic() + self.timeout
         known = self._known_signatures(deadline).get(SERVING_DEFAULT)
         names = sorted(known.inputs, key=lambda k: (_ORDER.get(k, len(_ORDER)), k)) if known else []
+        if len(texts) == 1 and isinstance(table := read_columns(texts[0], tuple(names)), dict):
+            return self._typed(table, deadline)
         columns = [column for column in texts if not isinstance(column, str | bytes)]
         if len(columns) != len(names) or len(columns) != len(texts):
             raise ValueError(
                 f"`texts` must be {len(names)} list(s), for {names}. Received: "
                 f"{[type(column).__name__ for column in texts]}"
             )
-        found = self._predict(dict(zip(names, columns)), SERVING_DEFAULT, deadline)
+        return self._typed(dict(zip(names, columns)), deadline)
+
+    def _typed(self, inputs: Mapping[str, Sequence[Any]], deadline: float) -> list[AnyAnswer]:
+        found = self._predict(inputs, SERVING_DEFAULT, deadline)
         rows = len(next(iter(found.values())))
         return [typed_answer({key: found[key][i] for key in sorted(found)}) for i in range(rows)]
 

@@ -38,7 +38,7 @@ def from_json(value: Any, dtype: tf.DType) -> np.ndarray:
     """
     try:
         if dtype != tf.string:
-            return _numbers(value, dtype)
+            return numbers_of(value, dtype)
         # Where lists have different lengths, they are the elements of this array.
         found = np.array(value, object)
         found.reshape(-1)[:] = [_bytes(leaf) for leaf in found.ravel()]
@@ -52,8 +52,13 @@ def from_json(value: Any, dtype: tf.DType) -> np.ndarray:
         ) from error
 
 
-def _numbers(value: Any, dtype: tf.DType) -> np.ndarray:
-    """Returns numbers of a dtype; NumPy alone would truncate 1.5 to 1 and read "1" as 1."""
+def numbers_of(value: Any, dtype: tf.DType) -> np.ndarray:
+    """Returns numbers of a dtype; NumPy alone would truncate 1.5 to 1 and read "1" as 1.
+
+    Raises ValueError for lists of different lengths, and TypeError for numbers of another kind.
+    """
+    if getattr(value, "dtype", None) == dtype.as_numpy_dtype:
+        return np.asarray(value)
     try:
         found = np.asarray(value)
     except ValueError:  # of NumPy, on its own arrays

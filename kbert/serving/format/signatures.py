@@ -11,6 +11,8 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.core.protobuf import saved_model_pb2
 
+from kbert.data.tables.columns import without_surrogates
+from kbert.serving.format.json_tensors import numbers_of
 from kbert.serving.format.messages import client_signatures, serving_meta_graph, shape_of
 
 SERVING_DEFAULT = "serving_default"
@@ -40,9 +42,10 @@ class SignatureTensor:
         """Converts a batch (B, ...), an array or nested list, to an array of this tensor's dtype.
 
         Strings are str or bytes and become objects, since NumPy's own strings drop the NUL bytes at
-        their ends. The ValueError for a batch of another rank names the input as `name`.
+        their ends; a lone surrogate, which UTF-8 cannot hold, becomes U+FFFD. The ValueError for
+        numbers of another kind, or a batch of another rank, names the input as `name`.
         """
-        array = np.asarray(value, object if self.dtype == tf.string else self.dtype.as_numpy_dtype)
+        array = self._array(name, value)
         if self.shape is None or array.ndim == len(self.shape):
             return array
         if array.size == 0 and array.ndim < len(self.shape):
@@ -52,6 +55,22 @@ class SignatureTensor:
             f"`inputs[{name!r}]` must have {len(self.shape)} dimension(s). "
             f"Received: shape={array.shape}"
         )
+
+    def _array(self, name: str, value: Any) -> np.ndarray:
+        if self.dtype == tf.string:
+            found = np.array(value, object)
+            found.reshape(-1)[:] = [
+                without_surrogates(one, name, "replace") if isinstance(one, str) else one
+                for one in found.ravel()
+            ]
+            return found
+        try:
+            return numbers_of(value, self.dtype)
+        except (ValueError, TypeError, OverflowError) as error:
+            raise ValueError(
+                f"`inputs[{name!r}]` must be rows of one length, of {self.dtype.name}. "
+                f"Received: {error}"
+            ) from error
 
     def as_json(self) -> dict[str, Any]:
         """Returns dtype and shape for kbert.json."""

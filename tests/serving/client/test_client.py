@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import kbert.serving
@@ -77,6 +78,23 @@ def test_typed_answers(url: str):
         short, long = asked.answers(["a", "very long"])
     assert short == Classification("short", 0.875, {"short": 0.875, "long": 0.125})
     assert isinstance(long, Classification) and long.label == "long"
+
+
+def test_a_table_is_its_columns(url: str):
+    """A list of a table is that of its names, which would be answered too."""
+    frame = pd.DataFrame({"id": [1, 2], "text": ["a", "very long"]}, index=[5, 3])
+    with client(url) as asked:
+        expected = asked.answers(["a", "very long"])
+        assert asked.answers({"text": ["a", "very long"]}) == expected
+        assert asked.answers(frame) == expected
+        for wrong in (frame, {"text": ["a"]}):
+            with pytest.raises(TypeError, match="`text` must be a list of texts. Received: [Dd]"):
+                asked.predict({"text": wrong})
+
+
+def test_a_lone_surrogate_is_replaced_as_in_a_model(url: str):
+    with client(url) as asked:
+        assert asked.predict({"text": ["a\ud83d"]}, "length")["length"].tolist() == [4]
 
 
 def test_a_server_that_is_busy_is_asked_again(url: str, model: Asked):

@@ -1,6 +1,7 @@
 """Signatures read from the file."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -66,3 +67,27 @@ def test_another_rank_is_told():
         tensor.batch("text", "one text")
     with pytest.raises(ValueError, match=r"must have 1 dimension\(s\). Received: shape=\(1, 2\)"):
         tensor.batch("text", [["a", "b"]])
+
+
+def test_a_lone_surrogate_becomes_the_replacement():
+    given = np.array(["a\ud83d", b"\xff"], object)
+    tensor = SignatureTensor("text:0", tf.string, (None,))
+    assert tensor.batch("text", given).tolist() == ["a\ufffd", b"\xff"]
+    assert given[0] == "a\ud83d"  # what was given stays
+
+
+@pytest.mark.parametrize(
+    "value, received",
+    [
+        ([[101.9]], "101.9, which is no int32"),
+        ([["7"]], '"7", which is no int32'),
+        ([[1, 2], [3]], "lists of different lengths"),
+        ([[True]], "elements of type bool"),
+    ],
+)
+def test_numbers_of_another_kind_are_refused(value: Any, received: str):
+    tensor = SignatureTensor("ids:0", tf.int32, (None, None))
+    message = rf"`inputs\['ids'\]` must be rows of one length, of int32. Received: {received}"
+    with pytest.raises(ValueError, match=message):
+        tensor.batch("ids", value)
+    assert tensor.batch("ids", np.array([[7]], "int64")).dtype == np.int32
