@@ -141,7 +141,9 @@ class Batching:
             validation_data = self._held_out(validation_data)
         cut = self.training_cut(batch_size, batch_tokens)
         dataset = self.text_batches(x, y, **cut, shuffle=shuffle, seed=seed)
-        if dataset is not None:
+        if dataset is None:
+            check_no_budget(batch_tokens)
+        else:
             check_no_weights(sample_weight)
         data = x if dataset is None else dataset
         callbacks = with_epoch_counter(data, kwargs.get("callbacks"))

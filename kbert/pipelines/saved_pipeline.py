@@ -44,9 +44,7 @@ def load_pipeline(
 
     `checkpoint` is given where the directory has been read already.
     """
-    if "num_labels" in kwargs:
-        message = "`labels` must be given, the names of the classes, in the place of `num_labels`."
-        raise ValueError(f"{message} Received: num_labels={kwargs['num_labels']!r}")
+    _check_labels(cls, labels, kwargs)
     checked_arguments(cls, kwargs, _ENCODER_ARGUMENTS)
     if checkpoint is None:
         checkpoint = read_checkpoint(name_or_directory)
@@ -92,6 +90,15 @@ def load_pipeline(
     if head or cls.head_may_be_partial:
         _assign_head(model, head, name_or_directory)
     return model
+
+
+def _check_labels(cls: Any, labels: Any, given: dict[str, Any]) -> None:
+    """Raises a ValueError for a number of labels, or labels of a task that has none."""
+    if "num_labels" in given:
+        message = "`labels` must be given, the names of the classes, in the place of `num_labels`."
+        raise ValueError(f"{message} Received: num_labels={given['num_labels']!r}")
+    if labels is not None and not hasattr(cls, "labels"):
+        raise ValueError(f"`labels` must be left out: {cls.__name__} has none. Received: {labels}")
 
 
 def _published_head(cls: Any, architecture: str) -> str:

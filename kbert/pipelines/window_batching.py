@@ -115,11 +115,13 @@ class WindowBatching(Batching):
 
         For each text there is a dict of what the signature's function returns, as NumPy values.
         """
-        x = self.read(x)
+        rows = kwargs.get("batch_size")
+        x = self.read(x, rows)
         columns = self.model.text_columns(x)
         if columns is None:
             return self.model.predict_numbers(x, **kwargs)
-        return self.predict_columns(self.model.signatures()["serving_default"][0], columns)
+        function = self.model.signatures()["serving_default"][0]
+        return self.predict_columns(function, columns, rows or PREDICTION_ROWS)
 
     def over_windows(
         self,
@@ -154,7 +156,10 @@ class WindowBatching(Batching):
         return map_in_chunks(run, windows.lengths, self.chunk_tokens, outputs)
 
     def predict_columns(
-        self, function: Callable[..., dict[str, Any]], columns: Sequence[list[Any]]
+        self,
+        function: Callable[..., dict[str, Any]],
+        columns: Sequence[list[Any]],
+        most_rows: int = PREDICTION_ROWS,
     ) -> list[dict[str, Any]]:
         """Runs a graph function over rows of strings, in batches of similar length.
 
@@ -170,7 +175,7 @@ class WindowBatching(Batching):
             return {name: values.numpy() for name, values in found.items()}
 
         sizes = tf.strings.length(texts[-1]).numpy()
-        return answers_of_rows(run, sizes, PREDICTION_ROWS, BYTES_AT_A_TIME)
+        return answers_of_rows(run, sizes, most_rows, BYTES_AT_A_TIME)
 
     def _compiled(self, function: Any, specs: list[tf.TensorSpec]) -> Any:
         """Returns the function as a graph, traced once, and again when a setting has changed."""

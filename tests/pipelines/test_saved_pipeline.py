@@ -297,6 +297,8 @@ def test_a_model_of_other_labels_gives_its_encoder(tmp_path, caplog, labels):
 def test_a_number_of_labels_is_none_of_the_arguments():
     with pytest.raises(ValueError, match="`labels` must be given, .* Received: num_labels=2"):
         Classifier.from_pretrained("a folder that is not read", num_labels=2)
+    with pytest.raises(ValueError, match="`labels` must be left out: Regressor has none. .*'a'"):
+        Regressor.from_pretrained("a folder that is not read", labels=["a", "b"])
 
 
 def test_a_misspelt_argument_is_found_before_anything_is_read():

@@ -114,6 +114,27 @@ def test_predict_reads_long_texts_a_few_at_a_time(model, monkeypatch):
     assert all(len(texts) == 1 or len(texts) * max(texts) <= 400 for texts in sizes)
 
 
+def test_sizes_of_batches_of_predict(model, monkeypatch):
+    expected, sizes = model.predict(X), []
+    graph = model.batching._compiled(model.answer, [])
+
+    def counted(question, context):
+        sizes.append(len(context.numpy()))
+        return graph(question, context)
+
+    monkeypatch.setattr(model.batching, "_compiled", lambda *_: counted)
+    agree(model.predict(X, batch_size=5), expected)
+    assert sorted(sizes) == [2, 5, 5]
+    with pytest.raises(ValueError, match="`batch_size` must be a whole number above 0.*: -3"):
+        model.predict(X, batch_size=-3)
+
+
+def test_a_budget_for_ready_batches(model, windows):
+    batches = model.batching.dataset(*windows, batch_size=4)
+    with pytest.raises(ValueError, match="`batch_tokens` must be None for token ids and datasets"):
+        model.fit(batches, batch_tokens=512, verbose=0)
+
+
 def test_a_graph_is_traced_once(model):
     model.predict(X)
     function = model.batching._compiled(model.answer, [])

@@ -132,6 +132,11 @@ def pipeline(task: str, model: Any = None, **kwargs: Any) -> Pipeline:
             "model=None"
         )
     if not isinstance(chosen, str | os.PathLike):
+        if kwargs:
+            raise ValueError(
+                "`pipeline` must have no further arguments for a model that is loaded. "
+                f"Received: {', '.join(kwargs)}"
+            )
         return Pipeline(name, _of_task(wanted.model_name, chosen, chosen))
     if name == "embedding" and isinstance(find_name(chosen, "model"), PretrainedEncoder):
         return Pipeline(name, wanted.model_class().from_pretrained(chosen, **kwargs))

@@ -91,7 +91,7 @@ class PairBatching(Batching):
         Raises:
             ValueError: `x` is a single text.
         """
-        x = self.read(x)
+        x = self.read(x, kwargs.get("batch_size"))
         texts = read_single_texts(x, "source", "text")
         if texts is None:
             return self.model.predict_numbers(x, **kwargs)

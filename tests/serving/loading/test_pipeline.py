@@ -71,6 +71,8 @@ def test_a_loaded_model(classifier: Classifier):
     assert found.model is classifier
     expected = classifier.answers(["a text"])
     assert found({"text": "a text"}) == found("a text") == found(b"a text") == expected[0]
+    with pytest.raises(ValueError, match="no further arguments for a model that .*: dtype"):
+        pipeline("text-classification", classifier, dtype="bfloat16")
     with pytest.raises(ValueError, match=r"one EntityRecognizer .* Classifier \(of the task class"):
         pipeline("ner", classifier)
 
