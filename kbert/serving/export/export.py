@@ -84,7 +84,7 @@ def export(
             cannot be converted to that precision, or its weights cannot be frozen.
         FileExistsError: The version exists already.
     """
-    _endpoints(model)  # raises before anything is made
+    endpoints_of(model)  # raises before anything is made
     merged = getattr(getattr(model, "encoder", None), "merged_adapter", nullcontext)
     with merged():
         written = in_precision(model, precision)
@@ -112,7 +112,7 @@ def write_export(
     """
     if keep is not None and keep < 1:
         raise ValueError(f"`keep` must be at least 1. Received: keep={keep}")
-    endpoints = _endpoints(model)
+    endpoints = endpoints_of(model)
     limits = {task: InputLimits.of(model_of(model, task)) for task in endpoints}
     batching = batching_of(max_batch_size)
     if not any(can_join(specs, limits[task]) for task, (_, specs) in endpoints.items()):
@@ -160,7 +160,7 @@ def described(model: Any) -> dict[str, Any]:
     return {key: value for key, value in found.items() if value is not _ABSENT}
 
 
-def _endpoints(model: Any) -> Traced:
+def endpoints_of(model: Any) -> Traced:
     """Returns the model's signatures, after a check that arguments have names and a batch."""
     if not callable(getattr(model, "signatures", None)):
         raise TypeError(

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from kbert.models.weights import ADAPTER, POOLER, named_weights
-from kbert.serving.export.export import described, write_export
+from kbert.serving.export.export import described, endpoints_of, write_export
 from kbert.serving.export.precision import WeightSubstitutes, in_precision
 from kbert.serving.format.batching_file import MAX_BATCH_SIZE
 from kbert.serving.format.signatures import SERVING_DEFAULT
@@ -124,7 +124,8 @@ def _check_names(models: Mapping[str, Any]) -> None:
                 "the names in `models` must begin with a letter and be made of letters, digits and "
                 f"`_`, and none be {SERVING_DEFAULT!r}. Received: {name!r}"
             )
-        if getattr(model, "encoder", None) is None or SERVING_DEFAULT not in model.signatures():
+        has_default = SERVING_DEFAULT in endpoints_of(model)
+        if getattr(model, "encoder", None) is None or not has_default:
             raise ValueError(
                 "`models` must hold models on raw texts with an `encoder`. Received: "
                 f"{type(model).__name__} as {name!r}"

@@ -15,11 +15,13 @@ from kbert.serving.export.multi_task_export import Together, export_together
 from kbert.serving.format.signatures import read_meta_graph
 from kbert.serving.format.version_folders import read_metadata
 from kbert.serving.loading.exported import load_export
+from kbert.tasks.classification.head import SequenceClassification
 from kbert.tasks.classification.model import Classifier
 from kbert.tasks.ner.model import EntityRecognizer
 from kbert.tasks.question_answering.model import QuestionAnswerer
 from kbert.text.wordpiece.wordpiece import WordPiece
-from tests.small_pipelines import TAGS, TEXTS, VOCABULARY, computed
+from tests.serving.tiny_models import Meter
+from tests.small_pipelines import TAGS, TEXTS, VOCABULARY, computed, small_encoder
 
 SIZES = (len(VOCABULARY), 64, 1, 2, 128, 32)
 
@@ -179,7 +181,9 @@ def test_names_that_cannot_be(models: dict[str, Any], tmp_path: Path, name: str)
 def test_what_has_no_encoder(tmp_path: Path):
     with pytest.raises(ValueError, match="must hold at least one model. Received: none"):
         export_together({}, tmp_path)
-    with pytest.raises(ValueError, match="with an `encoder`. Received: object as 'a'"):
-        export_together({"a": object()}, tmp_path)
+    with pytest.raises(TypeError, match=r"must have `signatures\(\)`, .*: SequenceClassification"):
+        export_together({"a": SequenceClassification(small_encoder(), 2)}, tmp_path)
+    with pytest.raises(ValueError, match="with an `encoder`. Received: .* as 'a'"):
+        export_together({"a": Meter()}, tmp_path)
     assert kbert.export_together is export_together
     assert Together("x", {}).tasks == {}
