@@ -9,25 +9,25 @@ import tensorflow as tf
 def cached_graph(
     owner: Any,
     function: Callable[..., Any],
-    settings: Sequence[Any] = (),
-    specs: Sequence[tf.TensorSpec] | None = None,
+    settings: Sequence[Any],
+    specs: Sequence[Any],
 ) -> Any:
     """Returns a function as a graph, traced again only after a setting has changed.
 
     The graph is cached with its owner, the model or tokenizer that the function reads, under the
-    function's qualified name. `settings` are all values, beside the owner's weights, that are
-    constants of the traced graph, and `specs` those of the arguments; None for one graph per
-    signature of the arguments.
+    function's qualified name and its number of arguments. `settings` are all values, beside the
+    owner's weights, that are constants of the traced graph, and `specs` those of the arguments.
     """
     # Not as an attribute: Keras would track it.
     graphs = owner.__dict__.setdefault("_cached_graphs", {})
-    before, graph = graphs.get(function.__qualname__, (None, None))
+    key = function.__qualname__, len(specs)
+    before, graph = graphs.get(key, (None, None))
     if before != list(settings):
         graph = tf.function(function, input_signature=specs, autograph=False)
         # TensorFlow counts the traces of all graphs of one function, and would warn of retracing
         # in a process with several models.
         graph._omit_frequent_tracing_warning = True
-        graphs[function.__qualname__] = list(settings), graph
+        graphs[key] = list(settings), graph
     return graph
 
 

@@ -19,6 +19,7 @@ from tests.small_pipelines import random_texts, small_question_answerer
 CONTEXTS = [*random_texts(10, seed=1, longest=60), "", "film"]
 QUESTIONS = random_texts(12, seed=2, longest=8)
 X = (QUESTIONS, CONTEXTS)
+SPECS = [tf.TensorSpec((None,), tf.string)] * 2
 
 
 def answers_of(contexts):
@@ -101,7 +102,7 @@ def test_predict_keeps_the_order_of_many_rows(model):
 
 def test_predict_reads_long_texts_a_few_at_a_time(model, monkeypatch):
     expected, sizes = model.predict(X), []
-    graph = model.batching._compiled(model.answer, [])
+    graph = model.batching._compiled(model.answer, SPECS)
 
     def counted(question, context):
         sizes.append([len(text) for text in context.numpy()])
@@ -116,7 +117,7 @@ def test_predict_reads_long_texts_a_few_at_a_time(model, monkeypatch):
 
 def test_sizes_of_batches_of_predict(model, monkeypatch):
     expected, sizes = model.predict(X), []
-    graph = model.batching._compiled(model.answer, [])
+    graph = model.batching._compiled(model.answer, SPECS)
 
     def counted(question, context):
         sizes.append(len(context.numpy()))
@@ -137,10 +138,10 @@ def test_a_budget_for_ready_batches(model, windows):
 
 def test_a_graph_is_traced_once(model):
     model.predict(X)
-    function = model.batching._compiled(model.answer, [])
+    function = model.batching._compiled(model.answer, SPECS)
     assert function.experimental_get_tracing_count() == 1
     model.predict((QUESTIONS[:3], CONTEXTS[3:6]))
-    assert model.batching._compiled(model.answer, []) is function
+    assert model.batching._compiled(model.answer, SPECS) is function
     assert function.experimental_get_tracing_count() == 1
 
 

@@ -108,7 +108,8 @@ def pack_examples(
         return *ids, packed.lengths, packed.truncated
 
     columns = (text_a,) if text_b is None else (text_a, text_b)
-    graph = cached_graph(tokenizer, tokenize, [max_sequence_length])
+    specs = [tf.TensorSpec((None,), tf.string) for _ in columns]
+    graph = cached_graph(tokenizer, tokenize, [max_sequence_length], specs)
     tensors = [text_tensor(column) for column in columns]
     token_ids, segment_ids, lengths, truncated = mapped_columns(tensors, graph, 4)
     starts = np.cumsum(lengths, dtype="int64") - lengths
@@ -157,8 +158,9 @@ def token_rows(subwords: Subword, texts: Sequence[Any], max_length: int) -> Toke
     """
 
     def tokenize(batch: tf.Tensor) -> tuple[tf.Tensor, ...]:
-        pieces = subwords.tokenize(batch)
-        truncated = pieces.row_lengths() > max_length - 1
+        begun, truncated = subwords.beginnings(batch, max_length)
+        pieces = subwords.tokenize(begun)
+        truncated |= pieces.row_lengths() > max_length - 1
         kept = pieces[:, : max_length - 1]
         # A ragged concatenation would check at run time that both sides have as many rows. A token
         # moves by the end tokens of the rows before its own.
@@ -168,7 +170,8 @@ def token_rows(subwords: Subword, texts: Sequence[Any], max_length: int) -> Toke
         ids = tf.tensor_scatter_nd_update(ends, places[:, tf.newaxis], kept.values)
         return ids, tf.cast(kept.row_lengths() + 1, tf.int32), truncated
 
-    graph = cached_graph(subwords, tokenize, [max_length])
+    specs = [tf.TensorSpec((None,), tf.string)]
+    graph = cached_graph(subwords, tokenize, [max_length], specs)
     token_ids, lengths, truncated = mapped_columns([text_tensor(texts)], graph, 3)
     starts = np.cumsum(lengths, dtype="int64") - lengths
     return TokenRows(

@@ -63,7 +63,7 @@ def token_places(tokenizer: Tokenizer, texts: Sequence[Any]) -> TokenPlaces:
         ids = found.token_ids
         return ids.values, found.start.values, found.end.values, ids.row_lengths()
 
-    graph = cached_graph(tokenizer, tokenize)
+    graph = cached_graph(tokenizer, tokenize, [], [tf.TensorSpec((None,), tf.string)])
     columns = mapped_columns([text_tensor(texts)], graph, 4, _ROWS_PER_CALL)
     token_ids, start, end, lengths = columns
     splits = np.concatenate([[0], np.cumsum(lengths, dtype="int64")])
@@ -158,8 +158,12 @@ def _packed(
 
     def tokens(chosen: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         some = windows.take(chosen)
-        own = tf.gather(contexts_of, some.row)
-        found = lay_out(some, ragged, question_ids, vocabulary, own)
+        # Only their texts: `lay_out` joins the tokens of all that it is given.
+        rows, row = tf.unique(some.row)
+        own, context = tf.unique(tf.gather(contexts_of, some.row))
+        questions = None if question_ids is None else tf.gather(question_ids, rows)
+        contexts = tf.gather(ragged, own)
+        found = lay_out(some._replace(row=row), contexts, questions, vocabulary, context)
         real = found.padding_mask
         ids = tf.boolean_mask(found.token_ids, real)
         return ids, tf.boolean_mask(found.segment_ids, real)

@@ -259,7 +259,7 @@ class ByteLevelBPE:
         """Calls a function of texts, as a graph even outside of one: it has many small steps."""
         if tf.executing_eagerly():
             specs = [tf.TensorSpec([None], tf.string)]
-            return cached_graph(self, function, specs=specs)(text)
+            return cached_graph(self, function, [], specs)(text)
         return function(text)
 
     def _tokenize(self, text: tf.Tensor) -> tf.RaggedTensor:

@@ -6,6 +6,7 @@ import tensorflow as tf
 
 from kbert.data.batches.dataset import batched_dataset
 from kbert.data.batches.packed_examples import PackedExamples, mapped_columns, pack_examples
+from kbert.text.wordpiece.wordpiece import WordPiece
 from tests.small_pipelines import TEXTS, TOKENIZER, VOCABULARY, random_texts
 
 IDS = {token: VOCABULARY.id_of(token) for token in VOCABULARY.tokens}
@@ -78,6 +79,20 @@ def test_packing_in_many_calls_keeps_the_order():
     assert len(packed) == 1200
     for i in (0, 511, 512, 1023, 1024, 1199):
         assert example(packed, i) == example(pack_examples(TOKENIZER, [texts[i]], None, 16), 0)
+
+
+def test_any_number_of_texts_has_one_graph(monkeypatch):
+    """One for each number was traced for each request of another size, and kept."""
+    tokenizer, traced = WordPiece(VOCABULARY), []
+    read = tokenizer.tokenize
+    monkeypatch.setattr(tokenizer, "tokenize", lambda text: (traced.append(text), read(text))[1])
+    for rows in (1, 2, 3):
+        pack_examples(tokenizer, ["good"] * rows, None, 16)
+    assert len(traced) == 1
+    for rows in (1, 2):
+        pack_examples(tokenizer, ["good"] * rows, ["bad"] * rows, 16)
+        pack_examples(tokenizer, ["good"] * rows, None, 16)
+    assert len(traced) == 3  # both texts of a pair, once
 
 
 @pytest.mark.parametrize("rows, traced", [(7, False), (3, True)])

@@ -8,7 +8,9 @@ import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kbert.data.batches import windowed_examples
 from kbert.data.batches.windowed_examples import WindowedExamples, token_places, window_examples
+from kbert.text.sequences.packing import lay_out
 from tests.small_pipelines import TEXTS, TOKENIZER, VOCABULARY
 from tests.text.window_reference import lay, owned_by_window, windows_of
 
@@ -95,6 +97,28 @@ def test_equal_contexts_are_tokenized_once() -> None:
     # str and bytes are different texts; a token each for "good".
     assert found.context.tolist() == [0, 1, 0, 2, 0]
     assert np.diff(found.places.splits).tolist() == [2, 1, 1]
+
+
+def test_windows_are_cut_from_their_own_texts(monkeypatch) -> None:
+    """The tokens of all texts, joined again for each call, took a square of their number."""
+    given, seen = (TOKENIZER, ["good", "a film", "bad", "good"] * 2, ["bad", "is"] * 4, 8, 2), []
+    expected = window_examples(*given)
+
+    def two_at_a_time(columns, function, count, rows_per_call):
+        starts = range(0, len(columns[0]), 2)
+        found = [function(*(column[i : i + 2] for column in columns)) for i in starts]
+        return [np.concatenate(column) for column in zip(*found)]
+
+    def watched(windows, contexts, questions, vocabulary, context_row):
+        seen.append((int(contexts.nrows()), int(questions.nrows())))
+        return lay_out(windows, contexts, questions, vocabulary, context_row)
+
+    monkeypatch.setattr(windowed_examples, "lay_out", watched)
+    monkeypatch.setattr(windowed_examples, "mapped_columns", two_at_a_time)
+    found = window_examples(*given)
+    assert seen == [(2, 2)] * 4  # of three different contexts and eight questions
+    for name in ("token_ids", "segment_ids", "lengths"):
+        np.testing.assert_array_equal(getattr(found.packed, name), getattr(expected.packed, name))
 
 
 def test_more_texts_than_are_tokenized_at_a_time() -> None:
