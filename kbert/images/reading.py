@@ -10,6 +10,8 @@ import tensorflow as tf
 
 _KINDS = "a file's name, its bytes, or pixels, a uint8 array (h, w, 3), (h, w, 4) or (h, w)"
 _CHANNELS = (1, 3, 4)
+# Of Pillow: indices of a palette, bits, and colors that are no red, green and blue.
+_OTHER_MODES = ("1", "P", "PA", "LA", "La", "RGBa", "RGBX", "CMYK", "YCbCr", "LAB", "HSV")
 
 
 def read_images(images: Any, argument: str = "images") -> np.ndarray:
@@ -59,7 +61,7 @@ def _file(image: Any, where: str) -> bytes:
     if isinstance(image, (str, os.PathLike)):
         return _read(image, where)
     try:
-        pixels = np.asarray(image)
+        pixels = np.asarray(_in_colors(image))
     except ValueError as error:  # as for lists of several lengths
         raise TypeError(f"{where}: must be {_KINDS}. Received: {_cut(image)}") from error
     if pixels.dtype.kind not in "uifb":
@@ -74,6 +76,15 @@ def _file(image: Any, where: str) -> bytes:
         raise ValueError(f"{where}: must be {_KINDS}. Received: shape={np.shape(image)}")
     # Not compressed: the file is read again at once.
     return bytes(tf.io.encode_png(pixels, compression=0).numpy())
+
+
+def _in_colors(image: Any) -> Any:
+    """Converts an image of Pillow whose numbers are others than gray and colors."""
+    mode = getattr(image, "mode", None)
+    if mode not in _OTHER_MODES or not hasattr(image, "convert"):
+        return image
+    has_alpha = mode in ("PA", "LA", "La", "RGBa") or "transparency" in image.info
+    return image.convert("RGBA" if has_alpha else "RGB")
 
 
 def _read(path: str | os.PathLike[str], where: str) -> bytes:

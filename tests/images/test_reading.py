@@ -30,6 +30,20 @@ def test_files_bytes_and_pixels_in_one_list(tmp_path: Path):
     assert np.abs(pixels[7] - reference(encoded(transparent(), "PNG"))).max() < 1.01
 
 
+def test_images_of_pillow_in_any_mode():
+    """Their arrays hold indices of a palette, bits, or colors that are no red, green and blue."""
+    for mode in ("1", "P", "CMYK", "YCbCr", "HSV"):
+        image = photograph().convert(mode)
+        pixels, problems = (a.numpy() for a in decoded(read_images([image]), HEIGHT, WIDTH))
+        assert problems.tolist() == [b""]
+        expected = reference(encoded(image.convert("RGB"), "PNG"))
+        assert np.abs(pixels[0] - expected).max() < 1.01
+    for mode in ("LA", "PA"):
+        image = transparent().convert(mode)
+        pixels = decoded(read_images([image]), HEIGHT, WIDTH)[0].numpy()
+        assert np.abs(pixels[0] - reference(encoded(image.convert("RGBA"), "PNG"))).max() < 1.01
+
+
 def test_an_array_stays_as_it_is():
     pixels = np.asarray(photograph())[np.newaxis].repeat(3, 0)
     assert read_images(pixels) is pixels
