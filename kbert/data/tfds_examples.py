@@ -59,6 +59,7 @@ def read_tfds(
     check_features(name, list(features), given)
     found, source = dataset.rows(split, manual_dir, check_manual_files)
     rows = list(found)
+    _check_kinds(name, features, rows[0], {"text_a": text_a, "text_b": text_b}, label)
     if config is not None:
         rows.sort(key=lambda row: int(row["idx"]))
     return TextExamples(
@@ -244,6 +245,23 @@ def check_features(name: str, known: list[str], given: dict[str, str | None]) ->
                 f"`{argument}` must be one of the features of {name}, {', '.join(known)}. "
                 f"Received: {argument}={feature!r}.{nearest(feature, known)}"
             )
+
+
+def _check_kinds(
+    name: str, features: Any, row: dict[str, Any], texts: dict[str, str | None], label: str
+) -> None:
+    for argument, feature in texts.items():
+        if feature is not None and not isinstance(row[feature], bytes):
+            raise ValueError(
+                f"`{argument}` must name a text feature of {name}. Received: {feature!r}, "
+                f"{features[feature]}"
+            )
+    shape = getattr(row.get(label), "shape", ())
+    if shape:
+        raise ValueError(
+            f"`label` must name a feature of {name} with one label a row; the task multi-label "
+            f"takes several. Received: {label!r}, {features[label]}"
+        )
 
 
 def _labels(

@@ -54,8 +54,8 @@ class Configuration:
     def from_dict(cls, values: Mapping[str, Any], source: str = "The configuration") -> Self:
         """Creates a configuration from the values that differ from the defaults.
 
-        A key that is unknown (the message names the nearest one) and a wrong value raise a
-        ValueError, whose message begins with `source`.
+        A key that is unknown raises a ValueError, whose message begins with `source` and names the
+        nearest one; a wrong value one that names its key.
         """
         known = [field.name for field in cls.options()]
         for key in values:

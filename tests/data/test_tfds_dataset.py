@@ -50,6 +50,8 @@ def test_a_prepared_dataset_needs_no_files(folders):
     # By another feature, as for datasets that are not GLUE's: the label becomes its digits.
     examples = read_tfds("glue/sst2", "train", **arguments, text_a="sentence", label="idx")
     assert examples.labels == ["0", "1", "2"]
+    with pytest.raises(ValueError, match="`text_a` must name a text feature of glue/sst2. .*'idx'"):
+        read_tfds("glue/sst2", "train", **arguments, text_a="idx")
 
 
 def test_the_recorded_checksums_come_back(folders, tmp_path):

@@ -4,12 +4,14 @@ import shutil
 import zipfile
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from kbert.data import tfds_dataset as tfds_sources
+from kbert.data import tfds_examples
 from kbert.data.entities.tagged_sentences import read_conll
 from kbert.data.questions.squad import read_squad
-from kbert.data.tfds_examples import read_tfds_questions, read_tfds_sentences
+from kbert.data.tfds_examples import read_tfds, read_tfds_questions, read_tfds_sentences
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
 FIXTURES = Path(__file__).parent / "fixtures"
@@ -76,6 +78,23 @@ def test_other_columns_of_conll(folders):
     assert chunks.tags == [["B-NP", "B-VP"]]
     with pytest.raises(ValueError, match=r"`tags` must name a feature of class labels.*'tokens'"):
         read_tfds_sentences("conll2003", "test", **arguments, tags="tokens")
+    with pytest.raises(ValueError, match="`text_a` must name a text feature of conll.*'tokens'"):
+        read_tfds("conll2003", "test", **arguments, text_a="tokens", label="ner")
+
+
+def test_several_labels_a_row(monkeypatch):
+    class Dataset:
+        features = {"comment": "a text", "topics": "a sequence"}
+
+        def __init__(self, name, data_dir):
+            self.name = name
+
+        def rows(self, split, manual_dir, check_manual_files):
+            return iter([{"comment": b"a", "topics": np.array([1, 0])}]), "tfds:made_up/train"
+
+    monkeypatch.setattr(tfds_examples, "TfdsDataset", Dataset)
+    with pytest.raises(ValueError, match="`label` must .* one label a row; .* 'topics', a seq"):
+        read_tfds("made_up", text_a="comment", label="topics")
 
 
 def test_nothing_stays_recorded(folders, tmp_path):

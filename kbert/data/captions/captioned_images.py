@@ -128,6 +128,8 @@ def read_captions(
 
 def _format(path: str | os.PathLike[str]) -> str | None:
     """Returns the format of a file whose name does not tell it, by its first line."""
+    if not Path(path).exists():
+        raise FileNotFoundError(f"`path` must be a file. Received: {os.fspath(path)!r}")
     if format_by_name(path) is not None or not Path(path).is_file():
         return None
     with open_text(path) as stream:

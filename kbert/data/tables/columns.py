@@ -99,8 +99,19 @@ class Columns:
                 )
 
     def select(self, indices: Iterable[int]) -> Self:
-        """Returns some of the rows, by their 0-based indices in the order of the result."""
-        chosen = [int(index) for index in indices]
+        """Returns some of the rows, by their 0-based indices in the order of the result.
+
+        Raises:
+            ValueError: an index is not that of a row, or is True or False, as those of a mask.
+        """
+        chosen = []
+        for index in indices:
+            if getattr(index, "dtype", type(index)) == bool or not 0 <= index < len(self):
+                raise ValueError(
+                    f"`indices` must be in [0, {len(self)}). Received: {index}; a mask has some by "
+                    "np.flatnonzero(mask)"
+                )
+            chosen.append(int(index))
 
         def picked(column: Any) -> Any:
             return None if column is None else [column[i] for i in chosen]

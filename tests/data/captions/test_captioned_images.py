@@ -51,6 +51,8 @@ def test_names_that_do_not_tell_the_format(folder: Path, name: str):
     path = folder / name
     path.write_bytes(gzip.compress(CSV.encode()) if name.endswith("gz") else CSV.encode())
     assert read_captions(path, folder).captions == CAPTIONS
+    with pytest.raises(FileNotFoundError, match="`path` must be a file. Received: .*captoins.txt"):
+        read_captions(folder / "captoins.txt", folder)
 
 
 def test_tsv_and_other_columns(folder: Path):

@@ -47,7 +47,7 @@ def test_select_and_head():
     assert every.head(9).ids == every.ids
     with pytest.raises(ValueError, match=r"`count` must be at least 1\. Received: count=0"):
         every.head(0)
-    with pytest.raises(IndexError):
+    with pytest.raises(ValueError, match="`indices` must be in .0, 3.. Received: 3"):
         every.select([3])
 
 

@@ -1,5 +1,6 @@
 from dataclasses import dataclass
 
+import numpy as np
 import pytest
 
 from kbert.data.tables.columns import Columns
@@ -23,10 +24,16 @@ def test_rows_are_chosen_in_all_columns():
     assert Pairs([1, 2], None, "x").select([1]) == Pairs([2], None, "x")
 
 
+def test_rows_that_are_not_there_and_masks():
+    pairs = Pairs([1, 2], None)
+    for wrong in ([2], [-1], [True, False], np.array([True, False])):
+        with pytest.raises(ValueError, match=r"must be in \[0, 2\). Received: (2|-1|True)"):
+            pairs.select(wrong)
+    assert pairs.select(np.flatnonzero([False, True])) == Pairs([2], None)
+
+
 def test_columns_of_other_lengths_and_no_rows():
     with pytest.raises(ValueError, match="`right` must be as long as `left`, 2. Received: 1 items"):
         Pairs([1, 2], ["a"])
     with pytest.raises(ValueError, match="`count` must be at least 1. Received: count=0"):
         Pairs([1], None).head(0)
-    with pytest.raises(IndexError):
-        Pairs([1], None).select([1])
