@@ -12,7 +12,7 @@ import tensorflow_text as tf_text
 from kbert.architectures import loaded
 from kbert.text.graph_functions import checked_text, row_ids
 from kbert.text.tokenizer import TokenOffsets
-from kbert.text.vocabulary import Vocabulary
+from kbert.text.vocabulary import BERT_TOKENS, Vocabulary
 from kbert.text.wordpiece.code_point_table import SPECIAL_FILLER, build_table, special_markers
 from kbert.text.wordpiece.normalization import NormalizationRules
 from kbert.text.wordpiece.normalizer import (
@@ -56,7 +56,7 @@ class WordPiece:
 
     Raises:
         TypeError: `vocabulary` is no Vocabulary.
-        ValueError: its tokens are bytes.
+        ValueError: its tokens are bytes, or its special tokens others than BERT's.
     """
 
     rules: tuple[str, ...] = ("strip_accents", "handle_cjk")
@@ -77,6 +77,11 @@ class WordPiece:
             raise ValueError(
                 "`vocabulary` must be one of WordPiece. Received: one of a byte-level BPE, "
                 f"{vocabulary!r}"
+            )
+        if vocabulary.special_tokens != BERT_TOKENS:  # of which `vocab.txt` says nothing
+            raise ValueError(
+                "`vocabulary` must have BERT's special tokens, as [CLS]. Received: "
+                f"{vocabulary.special_tokens}"
             )
         self.vocabulary = vocabulary
         self.lowercase = lowercase

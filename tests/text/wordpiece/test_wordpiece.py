@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kbert.text.sequences.packing import pack
-from kbert.text.vocabulary import Vocabulary
+from kbert.text.vocabulary import SpecialTokens, Vocabulary
 from kbert.text.wordpiece.wordpiece import WordPiece
 from tests.text import wordpiece_reference
 
@@ -168,6 +168,9 @@ def test_config_comes_back_without_a_file() -> None:
 def test_errors_say_what_must_be() -> None:
     with pytest.raises(TypeError, match="`vocabulary` must be a .*Vocabulary. Received: voc"):
         WordPiece(["[UNK]"])
+    others = SpecialTokens("<unk>", "<s>", "</s>", "<pad>", "<mask>")
+    with pytest.raises(ValueError, match="must have BERT's special tokens, as .CLS.. .*'<unk>'"):
+        WordPiece(Vocabulary(["<unk>", "<s>", "</s>", "<pad>", "<mask>", "a"], others))
     with pytest.raises(TypeError, match="`text` must be of dtype string. Received: dtype=int32"):
         UNCASED.tokenize(tf.constant([1]))
     with pytest.raises(ValueError, match=r"must have the shape \(B,\). Received: shape=\(\)"):
