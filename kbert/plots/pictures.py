@@ -119,12 +119,14 @@ def plot_attention(
             f"`scores` must have the shape {(len(queries), len(keys))}, queries by keys. "
             f"Received: {np.shape(scores)}"
         )
-    width, height = (_INCHES_PER_TOKEN * len(side) for side in (keys, queries))
+    cell = min(_INCHES_PER_TOKEN, _LONGEST_SIDE / max(len(keys), len(queries), 1))
+    width, height = (cell * len(side) for side in (keys, queries))
+    size = 7.0 * cell / _INCHES_PER_TOKEN
     figure, axes = new_figure(max(4.0, width + 1.5), max(3.5, height + 1.2))
     image = axes.imshow(scores, cmap="viridis", vmin=0.0, aspect="auto", interpolation="nearest")
     queries, keys = readable(queries), readable(keys)
-    axes.set_xticks(range(len(keys)), keys, rotation=90, **label_style(keys, 7))
-    axes.set_yticks(range(len(queries)), queries, **label_style(queries, 7))
+    axes.set_xticks(range(len(keys)), keys, rotation=90, **label_style(keys, size))
+    axes.set_yticks(range(len(queries)), queries, **label_style(queries, size))
     axes.set_xlabel("attended to")
     axes.set_ylabel("attends")
     axes.set_title(title, fontsize=10)

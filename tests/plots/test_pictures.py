@@ -14,3 +14,9 @@ def test_a_row_for_each_query():
 def test_the_shape_must_fit():
     with pytest.raises(ValueError, match=r"must have the shape \(1, 2\), queries by keys. Rec"):
         plot_attention(["x"], ["a", "b"], np.zeros((2, 1)))
+
+
+def test_a_long_text_keeps_within_a_page():
+    tokens = [f"t{i}" for i in range(2048)]
+    figure = plot_attention(tokens, tokens, np.eye(2048))
+    assert max(figure.get_size_inches()) < 42
