@@ -78,7 +78,6 @@ def read_captions(
     header: bool | None = None,
     quoting: bool | str | None = None,
     labeled: bool = True,
-    encoding_errors: str = "strict",
     malformed_rows: str = "error",
 ) -> CaptionExamples:
     """Reads images and captions from a file of `read_table`, a row a caption, in any order.
@@ -96,7 +95,7 @@ def read_captions(
         format: see `read_table`. None, for a name with another end, as `captions.txt`: TSV where
             the first line has a tab, else CSV.
         header: whether the first line names the columns. None: unless they are given by index.
-        quoting: see `read_table`, as for `encoding_errors` and `malformed_rows`.
+        quoting: see `read_table`, as for `malformed_rows`.
         labeled: whether captions are read; False leaves the column alone.
     """
     by_index = isinstance(image, int) or isinstance(caption, int)
@@ -105,7 +104,6 @@ def read_captions(
         format=_format(path) if format is None else format,
         header=not by_index if header is None else header,
         quoting=quoting,
-        encoding_errors=encoding_errors,
         malformed_rows=malformed_rows,
     )
     names = _names(table, image)

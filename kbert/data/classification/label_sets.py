@@ -175,7 +175,7 @@ def _set(value: Any, table: Table, row: int, label: object, separator: str) -> A
     """Returns the distinct names of a value, or {name: probability}."""
 
     def valid(name: object) -> str:
-        return without_surrogates(str(name), table.place(row, label), None)
+        return without_surrogates(str(name), table.place(row, label))
 
     if isinstance(value, str):
         names = (name.strip() for name in valid(value).split(separator))

@@ -187,7 +187,7 @@ def _score(value: object, table: Table, row: int, label: str | int) -> float:
 def _name(value: object, table: Table, row: int, label: str | int) -> str:
     """Returns a class name; JSON's number 1 becomes "1", as in a TSV file."""
     if isinstance(value, str):
-        return without_surrogates(value, table.place(row, label), None)
+        return without_surrogates(value, table.place(row, label))
     if isinstance(value, (bool, int)):
         return str(value).lower() if isinstance(value, bool) else str(value)
     raise ValueError(
@@ -213,7 +213,7 @@ def _soft(value: Any, first: Any, table: Table, row: int, label: object) -> Any:
         )
     if isinstance(value, list):
         return numbers
-    names = (without_surrogates(name, table.place(row, label), None) for name in value)
+    names = (without_surrogates(name, table.place(row, label)) for name in value)
     return dict(zip(names, numbers))
 
 

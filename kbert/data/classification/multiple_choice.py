@@ -41,7 +41,6 @@ def read_choice_examples(
     *,
     format: str | None = None,
     labeled: bool | None = None,
-    encoding_errors: str = "strict",
 ) -> ChoiceExamples:
     """Reads multiple-choice examples from a file of `read_table`.
 
@@ -50,7 +49,7 @@ def read_choice_examples(
     `labeled` is True, not read where it is False, and read if present where it is None. A
     ValueError names file, line and column.
     """
-    table = read_table(path, format=format, encoding_errors=encoding_errors)
+    table = read_table(path, format=format)
     if isinstance(table.rows[0], dict):
         contexts, choices = table.texts("context"), _choices(table)
     else:

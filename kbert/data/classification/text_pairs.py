@@ -64,7 +64,6 @@ def read_text_examples(
     quoting: bool | str | None = None,
     regression: bool = False,
     labeled: bool | None = None,
-    encoding_errors: str = "strict",
     malformed_rows: str = "error",
 ) -> TextExamples:
     """Reads texts or text pairs from a file of `read_table`, whose arguments are not listed here.
@@ -88,7 +87,6 @@ def read_text_examples(
         format=format,
         header=not by_index if header is None else header,
         quoting=quoting,
-        encoding_errors=encoding_errors,
         malformed_rows=malformed_rows,
     )
     label = label_column(table, regression, bool(labeled), text_a) if label is None else label

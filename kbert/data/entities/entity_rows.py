@@ -48,28 +48,26 @@ def read_entity_rows(
     *,
     format: str | None = None,
     labeled: bool = True,
-    encoding_errors: str = "strict",
 ) -> EntityExamples:
     """Reads texts with annotated entities, in the order of the file.
 
     It is JSON Lines (or a JSON list), plain or gzipped, of {"text": string, "entities": [{"start":
     integer, "end": integer, "label": string}]} and optionally "id"; the offsets count code points,
-    and `end` is exclusive. A text may have no entity: `[]`; `labeled=False` does not read them.
-    `encoding_errors="replace"` reads U+FFFD also for escapes that are half of a surrogate pair. A
+    and `end` is exclusive. A text may have no entity: `[]`; `labeled=False` does not read them. A
     ValueError, with file and line, also says that an entity is empty, white space, outside of its
     text or overlaps another, or that an id occurs twice.
     """
-    table = read_table(path, format=format, encoding_errors=encoding_errors)
+    table = read_table(path, format=format)
     if not isinstance(table.rows[0], dict):
         raise ValueError(
             f"{table.source}: annotated texts must be JSON Lines or JSON. Received: a table with "
             f"{table.header}"
         )
-    texts = table.texts("text", encoding_errors)
+    texts = table.texts("text", strict=True)
     entities = None
     if labeled:
         entities = [
-            _entities(value, text, f"{table.source}, line {line}", encoding_errors)
+            _entities(value, text, f"{table.source}, line {line}")
             for value, text, line in zip(table.values("entities"), texts, table.lines)
         ]
     ids = table.ids("id") if table.find("id") else None
@@ -106,15 +104,14 @@ def tagged_words(examples: EntityExamples, scheme: str = "bio") -> TaggedSentenc
     return every.select(i for i in documents if words[i])
 
 
-def _entities(value: Any, text: str, where: str, encoding_errors: str) -> list[Entity]:
+def _entities(value: Any, text: str, where: str) -> list[Entity]:
     if not isinstance(value, list):
         raise ValueError(
             f"{where}: `entities` must be a list of objects with `start`, `end` and `label`. "
             f"Received: {shortened(value)}"
         )
     entities = sorted(
-        _entity(item, text, f"{where}, entities[{i}]", encoding_errors)
-        for i, item in enumerate(value)
+        _entity(item, text, f"{where}, entities[{i}]") for i, item in enumerate(value)
     )
     for before, after in zip(entities, entities[1:]):
         if after.start < before.end:
@@ -125,7 +122,7 @@ def _entities(value: Any, text: str, where: str, encoding_errors: str) -> list[E
     return entities
 
 
-def _entity(item: Any, text: str, where: str, encoding_errors: str) -> Entity:
+def _entity(item: Any, text: str, where: str) -> Entity:
     if not isinstance(item, dict):
         raise ValueError(
             f"{where}: the entity must be an object with `start`, `end` and `label`. Received: "
@@ -153,7 +150,7 @@ def _entity(item: Any, text: str, where: str, encoding_errors: str) -> Entity:
         raise ValueError(
             f"{where}: the entity must be more than white space. Received: {text[start:end]!r}"
         )
-    return Entity(start, end, without_surrogates(label, f"{where}, `label`", encoding_errors))
+    return Entity(start, end, without_surrogates(label, f"{where}, `label`"))
 
 
 @functools.cache

@@ -139,7 +139,6 @@ def read_conll(
     separator: str | None = None,
     *,
     labeled: bool = True,
-    encoding_errors: str = "strict",
 ) -> TaggedSentences:
     r"""Reads words and tags from columns.
 
@@ -153,12 +152,11 @@ def read_conll(
         tag_column: column of the tags, likewise.
         separator: the string between columns; None: any run of spaces and tabs.
         labeled: whether there are tags; False reads the words only.
-        encoding_errors: "strict", or "replace" to read U+FFFD for bytes that are not UTF-8.
     """
     if separator == "":
         raise ValueError("`separator` must be a character or None. Received: separator=''")
     source = os.fspath(path)
-    text = read_text(path, encoding_errors)
+    text = read_text(path)
     sentences, documents = _sentences(source, text, separator)
     if not sentences:
         received = "no row of words" if text.strip() else "an empty file"
@@ -173,9 +171,7 @@ def read_conll(
     return TaggedSentences(words, tags, documents, source, [rows[0].number for rows in sentences])
 
 
-def _sentences(
-    source: str, text: str, separator: str | None
-) -> tuple[list[list[_Row]], list[int]]:
+def _sentences(source: str, text: str, separator: str | None) -> tuple[list[list[_Row]], list[int]]:
     """Returns the rows of each sentence, and the number of its document."""
     sentences: list[list[_Row]] = []
     documents: list[int] = []

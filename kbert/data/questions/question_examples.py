@@ -59,7 +59,7 @@ def required_answers(examples: QuestionExamples) -> list[list[Answer]]:
     return examples.answers
 
 
-def answers_of(value: Any, where: str, encoding_errors: str = "strict") -> list[Answer]:
+def answers_of(value: Any, where: str) -> list[Answer]:
     """Returns the answers that a JSON value holds, after a check; a ValueError begins with `where`.
 
     `value` is a list of {"text": string, "answer_start": integer}, where "start" is read as
@@ -67,7 +67,7 @@ def answers_of(value: Any, where: str, encoding_errors: str = "strict") -> list[
     write it. An answer must not be empty; its offset may be wrong: see `align_answers`.
     """
     return [
-        _answer(item, f"{where}, answers[{i}]", encoding_errors)
+        _answer(item, f"{where}, answers[{i}]")
         for i, item in enumerate(_answer_objects(value, where))
     ]
 
@@ -89,7 +89,7 @@ def _answer_objects(value: Any, where: str) -> Sequence[Any]:
     return value
 
 
-def _answer(item: Any, where: str, encoding_errors: str) -> Answer:
+def _answer(item: Any, where: str) -> Answer:
     if not isinstance(item, Mapping):
         raise ValueError(
             f"{where}: the answer must be an object with `text` and `answer_start`. Received: "
@@ -105,7 +105,7 @@ def _answer(item: Any, where: str, encoding_errors: str) -> Answer:
             f"{where}: `answer_start` must be an integer, counted in code points from the "
             f"beginning of the context. Received: {shortened(start)}"
         )
-    return Answer(without_surrogates(text, f"{where}, `text`", encoding_errors), start)
+    return Answer(without_surrogates(text, f"{where}, `text`"), start)
 
 
 _INTEGER = re.compile(r"\s*-?[0-9]{1,18}\s*")
@@ -117,41 +117,39 @@ def read_question_rows(
     format: str | None = None,
     quoting: bool | str | None = None,
     labeled: bool = True,
-    encoding_errors: str = "strict",
 ) -> QuestionExamples:
     """Reads questions from a table with a header, a file of `read_table`.
 
     The columns are `question`, `context`, optionally `id` (the line numbers by default) and
     `title`, and the answers: `answers` in a form of `answers_of` (in CSV and TSV as JSON text), or
     one answer in `answer` and `answer_start` (or `start`), both empty where the context does not
-    answer the question; `labeled=False` does not read them. `encoding_errors="replace"` reads
-    U+FFFD also for escapes that are half of a surrogate pair. A ValueError names file and line.
+    answer the question; `labeled=False` does not read them. A ValueError names file and line.
     """
-    table = read_table(path, format=format, quoting=quoting, encoding_errors=encoding_errors)
+    table = read_table(path, format=format, quoting=quoting)
     paths = [f"line {line}" for line in table.lines]
     titled = table.find("title") is not None
     return QuestionExamples(
-        ids=_ids(table, encoding_errors),
-        questions=table.texts("question", encoding_errors),
-        contexts=table.texts("context", encoding_errors),
-        answers=_answers(table, encoding_errors) if labeled else [[] for _ in paths],
-        titles=table.texts("title", encoding_errors, "") if titled else [""] * len(paths),
+        ids=_ids(table),
+        questions=table.texts("question", strict=True),
+        contexts=table.texts("context", strict=True),
+        answers=_answers(table) if labeled else [[] for _ in paths],
+        titles=table.texts("title", strict=True, missing="") if titled else [""] * len(paths),
         source=table.source,
         paths=paths,
         labeled=labeled,
     )
 
 
-def _ids(table: Table, encoding_errors: str) -> list[str]:
+def _ids(table: Table) -> list[str]:
     if table.find("id"):
-        return table.ids("id", encoding_errors)
+        return table.ids("id", strict=True)
     lines = table.lines
     # All rows of a JSON file may be on one line.
     numbers = lines if len(set(lines)) == len(lines) else range(1, len(lines) + 1)
     return [str(number) for number in numbers]
 
 
-def _answers(table: Table, encoding_errors: str) -> list[list[Answer]]:
+def _answers(table: Table) -> list[list[Answer]]:
     start_column = table.find("answer_start", "start")
     if table.find("answers"):
         values = _answer_lists(table)
@@ -164,7 +162,7 @@ def _answers(table: Table, encoding_errors: str) -> list[list[Answer]]:
             f"`answer_start`. Received: {table.header}"
         )
     return [
-        answers_of(value, f"{table.source}, line {line}", encoding_errors)
+        answers_of(value, f"{table.source}, line {line}")
         for value, line in zip(values, table.lines)
     ]
 

@@ -24,9 +24,7 @@ from kbert.storage.files import write_atomically
 _KINDS: dict[type, str] = {str: "a string", list: "a list", bool: "true or false"}
 
 
-def read_squad(
-    path: str | os.PathLike[str], *, labeled: bool = True, encoding_errors: str = "strict"
-) -> QuestionExamples:
+def read_squad(path: str | os.PathLike[str], *, labeled: bool = True) -> QuestionExamples:
     """Reads a file in the official layout of SQuAD, plain or gzipped, as questions in its order.
 
     It is {"data": [{"title", "paragraphs": [{"context", "qas": [{"id", "question", "answers":
@@ -36,11 +34,10 @@ def read_squad(
     A question is without answer where `is_impossible` is true (its `plausible_answers` are not
     read), or where `answers` is an empty list and `is_impossible` is absent. An answer that is not
     at its `answer_start` is read all the same: see `align_answers`. `labeled=False` does not read
-    answers. `encoding_errors="replace"` reads U+FFFD for bytes that are not UTF-8 and for escapes
-    that are half of a surrogate pair. A ValueError names the file and the path in it.
+    answers. A ValueError names the file and the path in it.
     """
     source = os.fspath(path)
-    return _examples(source, _parsed(source, path, encoding_errors), labeled, encoding_errors)
+    return _examples(source, _parsed(source, path), labeled)
 
 
 def read_questions(
@@ -48,7 +45,6 @@ def read_questions(
     *,
     format: str | None = None,
     labeled: bool = True,
-    encoding_errors: str = "strict",
 ) -> QuestionExamples:
     """Reads questions from a file for `read_squad` or `read_question_rows`, whose arguments these
     are.
@@ -58,12 +54,12 @@ def read_questions(
     """
     source = os.fspath(path)
     if format == "squad":
-        return read_squad(path, labeled=labeled, encoding_errors=encoding_errors)
+        return read_squad(path, labeled=labeled)
     if format is None and source.lower().removesuffix(".gz").endswith(".json"):
-        value = _parsed(source, path, encoding_errors)
+        value = _parsed(source, path)
         if isinstance(value, dict) and isinstance(value.get("data"), list):
-            return _examples(source, value, labeled, encoding_errors)
-    return read_question_rows(path, format=format, labeled=labeled, encoding_errors=encoding_errors)
+            return _examples(source, value, labeled)
+    return read_question_rows(path, format=format, labeled=labeled)
 
 
 def write_predictions(path: str | os.PathLike[str], predictions: Mapping[str, str]) -> Path:
@@ -85,18 +81,18 @@ def write_predictions(path: str | os.PathLike[str], predictions: Mapping[str, st
     return Path(path)
 
 
-def _parsed(source: str, path: str | os.PathLike[str], encoding_errors: str) -> Any:
-    return json_value(source, read_text(path, encoding_errors), "questions")
+def _parsed(source: str, path: str | os.PathLike[str]) -> Any:
+    return json_value(source, read_text(path), "questions")
 
 
-def _examples(source: str, value: Any, labeled: bool, encoding_errors: str) -> QuestionExamples:
+def _examples(source: str, value: Any, labeled: bool) -> QuestionExamples:
     ids, texts, contexts, answers, titles, paths = [], [], [], [], [], []
-    for path, title, context, entry in _questions(source, value, encoding_errors):
+    for path, title, context, entry in _questions(source, value):
         where = f"{source}, {path}"
-        ids.append(_id(entry, where, encoding_errors))
-        texts.append(_text(entry, "question", where, encoding_errors))
+        ids.append(_id(entry, where))
+        texts.append(_text(entry, "question", where))
         contexts.append(context)
-        answers.append(_answers(entry, context, where, encoding_errors) if labeled else [])
+        answers.append(_answers(entry, context, where) if labeled else [])
         titles.append(title)
         paths.append(path)
     if not ids:
@@ -104,20 +100,18 @@ def _examples(source: str, value: Any, labeled: bool, encoding_errors: str) -> Q
     return QuestionExamples(ids, texts, contexts, answers, titles, source, paths, labeled)
 
 
-def _questions(
-    source: str, value: Any, encoding_errors: str
-) -> Iterator[tuple[str, str, str, Any]]:
+def _questions(source: str, value: Any) -> Iterator[tuple[str, str, str, Any]]:
     """Yields location, title, context and entry of each question."""
     for a, article in enumerate(_member(value, "data", list, source)):
         article_path = f"data[{a}]"
         where = f"{source}, {article_path}"
         paragraphs = _member(article, "paragraphs", list, where)
         titled = article.get("title") is not None
-        title = _text(article, "title", where, encoding_errors) if titled else ""
+        title = _text(article, "title", where) if titled else ""
         for p, paragraph in enumerate(paragraphs):
             path = f"{article_path}.paragraphs[{p}]"
             entries = _member(paragraph, "qas", list, f"{source}, {path}")
-            context = _text(paragraph, "context", f"{source}, {path}", encoding_errors)
+            context = _text(paragraph, "context", f"{source}, {path}")
             for q, entry in enumerate(entries):
                 yield f"{path}.qas[{q}]", title, context, entry
 
@@ -134,25 +128,25 @@ def _member(owner: Any, key: str, kind: type, where: str) -> Any:
     return value
 
 
-def _text(owner: Any, key: str, where: str, encoding_errors: str) -> str:
+def _text(owner: Any, key: str, where: str) -> str:
     text = _member(owner, key, str, where)
-    return without_surrogates(text, f"{where}, `{key}`", encoding_errors)
+    return without_surrogates(text, f"{where}, `{key}`")
 
 
-def _id(entry: Any, where: str, encoding_errors: str) -> str:
+def _id(entry: Any, where: str) -> str:
     value = entry.get("id") if isinstance(entry, dict) else None
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
-    return _text(entry, "id", where, encoding_errors)
+    return _text(entry, "id", where)
 
 
-def _answers(entry: Any, context: str, where: str, encoding_errors: str) -> list[Answer]:
+def _answers(entry: Any, context: str, where: str) -> list[Answer]:
     told = "is_impossible" in entry
     impossible = told and _member(entry, "is_impossible", bool, where)
     value = entry.get("answers")
     if impossible and value in (None, []):
         return []
-    answers = answers_of(value, where, encoding_errors)
+    answers = answers_of(value, where)
     if told and bool(answers) == impossible:
         expected = "be empty" if impossible else "hold an answer"
         raise ValueError(

@@ -34,30 +34,21 @@ def open_text(path: str | os.PathLike[str]) -> Any:
 
 
 def text_lines(
-    path: str | os.PathLike[str], stream: Iterable[bytes], encoding_errors: str | None = None
+    path: str | os.PathLike[str], stream: Iterable[bytes], errors: str = "strict"
 ) -> Iterator[str]:
     r"""Yields the lines of a UTF-8 file with their ends, without a byte order mark.
 
     Only "\n" ends a line: str.splitlines would also split at U+2028 and U+0085 inside a text.
-    `stream` holds the bytes, as from `open_text`; `path` is for messages. `encoding_errors` is
-    "strict", or "replace" to read U+FFFD for bytes that are not UTF-8; None is "strict" where the
-    user has no such choice. Raises a ValueError for invalid UTF-8, with the line, and for invalid
-    gzip.
+    `stream` holds the bytes, as from `open_text`; `path` is for messages. Raises a ValueError for
+    invalid UTF-8, with the line, unless `errors` is "replace", which reads it as U+FFFD; and for
+    invalid gzip.
     """
-    if encoding_errors not in (None, "strict", "replace"):
-        raise ValueError(
-            "`encoding_errors` must be 'strict' or 'replace'. Received: "
-            f"encoding_errors={encoding_errors!r}"
-        )
-    errors = encoding_errors or "strict"
     number = 0
     try:
         for number, line in enumerate(stream, start=1):
             yield line.decode("utf-8-sig" if number == 1 else "utf-8", errors)
     except UnicodeDecodeError as error:
-        hint = f"{_CONVERT}, or in Python pass encoding_errors='replace'."
-        if encoding_errors is None:
-            hint = f"{_CONVERT}."
+        hint = f"{_CONVERT}."
         if number == 1 and error.object.startswith((b"\xff\xfe", b"\xfe\xff")):
             hint = "It looks like UTF-16: convert the file."
         raise ValueError(
@@ -68,10 +59,10 @@ def text_lines(
         raise ValueError(f"{path}: the file must be gzip data. Received: {error}") from error
 
 
-def read_text(path: str | os.PathLike[str], encoding_errors: str = "strict") -> str:
+def read_text(path: str | os.PathLike[str]) -> str:
     """Reads a whole file, with the errors of `text_lines`."""
     with open_text(path) as stream:
-        return "".join(text_lines(path, stream, encoding_errors))
+        return "".join(text_lines(path, stream))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -137,22 +128,20 @@ def check_different(source: str, ids: Iterable[str], places: Iterable[str]) -> N
         seen[id] = place
 
 
-def without_surrogates(text: str, where: str, encoding_errors: str | None = "strict") -> str:
+def without_surrogates(text: str, where: str, errors: str = "strict") -> str:
     """Returns a text that UTF-8 can hold.
 
     With "strict", a lone surrogate is a ValueError, whose message begins with `where`; with
-    "replace" each becomes U+FFFD, so that offsets in code points stay the same; None is "strict"
-    where the user has no such choice.
+    "replace" each becomes U+FFFD, so that offsets in code points stay the same.
     """
     found = None if text.isascii() else _SURROGATE.search(text)
     if found is None:
         return text
-    if encoding_errors == "replace":
+    if errors == "replace":
         return _SURROGATE.sub("\ufffd", text)
-    choice = "" if encoding_errors is None else ", or pass encoding_errors='replace'"
     raise ValueError(
         f"{where}: the value must be text that UTF-8 can hold. Received: a lone surrogate "
-        f"{found.group()!r} at code point {found.start()}. Correct the escape{choice}."
+        f"{found.group()!r} at code point {found.start()}. Correct the escape."
     )
 
 

@@ -84,13 +84,11 @@ class Table:
             return [row.get(key) for row in self.rows]
         return [row[key] for row in self.rows]
 
-    def texts(
-        self, column: str | int, encoding_errors: str | None = None, missing: Any = None
-    ) -> list[str]:
+    def texts(self, column: str | int, *, strict: bool = False, missing: Any = None) -> list[str]:
         """Returns the values of a column; a ValueError for one that is not a string.
 
         `missing` stands for those that are missing; None: each must be there. Lone surrogates are
-        kept where `encoding_errors` is None; otherwise see `without_surrogates`.
+        kept, or with `strict` a ValueError.
         """
         values = [missing if value is None else value for value in self.values(column)]
         for row, value in enumerate(values):
@@ -99,9 +97,9 @@ class Table:
                     f"{self.place(row, column)}: the value must be a string. Received: "
                     f"{shortened(value)}"
                 )
-        return self._valid(values, column, encoding_errors)
+        return self._valid(values, column) if strict else values
 
-    def ids(self, column: str | int, encoding_errors: str | None = None) -> list[str]:
+    def ids(self, column: str | int, *, strict: bool = False) -> list[str]:
         """Returns the strings and integers of a column as strings; the rest as `texts`."""
         values = self.values(column)
         for row, value in enumerate(values):
@@ -110,15 +108,11 @@ class Table:
                     f"{self.place(row, column)}: the id must be a string or an integer. Received: "
                     f"{shortened(value)}"
                 )
-        return self._valid([str(value) for value in values], column, encoding_errors)
+        ids = [str(value) for value in values]
+        return self._valid(ids, column) if strict else ids
 
-    def _valid(self, texts: list[str], column: str | int, encoding_errors: str | None) -> list[str]:
-        if encoding_errors is None:
-            return texts
-        return [
-            without_surrogates(text, self.place(row, column), encoding_errors)
-            for row, text in enumerate(texts)
-        ]
+    def _valid(self, texts: list[str], column: str | int) -> list[str]:
+        return [without_surrogates(text, self.place(row, column)) for row, text in enumerate(texts)]
 
 
 def read_table(
@@ -127,7 +121,6 @@ def read_table(
     format: str | None = None,
     header: bool = True,
     quoting: bool | str | None = None,
-    encoding_errors: str = "strict",
     malformed_rows: str = "error",
 ) -> Table:
     """Reads a file of rows, at least one. Blank lines are left out.
@@ -144,7 +137,6 @@ def read_table(
         quoting: whether fields may be quoted ("a ""quoted"" field"). None: in CSV yes, in TSV no,
             with a warning where they look quoted. "auto": in CSV, and in TSV where they look
             quoted.
-        encoding_errors: "strict", or "replace" to read U+FFFD for bytes that are not UTF-8.
         malformed_rows: "error", or "skip" to leave out rows with too few or too many fields and to
             warn once.
     """
@@ -156,7 +148,7 @@ def read_table(
     ):
         if value not in known:
             raise ValueError(f"`{name}` must be one of {known}. Received: {name}={value!r}")
-    found = _rows(path, kind, header, quoting, encoding_errors)
+    found = _rows(path, kind, header, quoting)
     between = "," if kind == "csv" else "\t"
     if not any(isinstance(row, dict) or between.join(row).strip() for _, row in found):
         raise ValueError(f"{source}: the file must hold examples. Received: an empty file")
@@ -238,15 +230,11 @@ def format_of(source: str, format: str | None = None) -> str:
 
 
 def _rows(
-    path: str | os.PathLike[str],
-    kind: str,
-    header: bool,
-    quoting: bool | str | None,
-    encoding_errors: str,
+    path: str | os.PathLike[str], kind: str, header: bool, quoting: bool | str | None
 ) -> list[tuple[int, Any]]:
     source = os.fspath(path)
     with open_text(path) as stream:
-        lines: Iterable[str] = text_lines(path, stream, encoding_errors)
+        lines: Iterable[str] = text_lines(path, stream)
         if kind != "tsv" or isinstance(quoting, bool):
             quoted = quoting if isinstance(quoting, bool) else None
             return list(text_rows(source, lines, kind, header=header, quoted=quoted))

@@ -31,8 +31,6 @@ class ParallelText(Columns):
 def read_parallel(
     source_path: str | os.PathLike[str],
     target_path: str | os.PathLike[str] | None = None,
-    *,
-    encoding_errors: str = "strict",
 ) -> ParallelText:
     r"""Reads two text files of which line n of one is the translation of line n of the other.
 
@@ -45,16 +43,15 @@ def read_parallel(
         source_path: UTF-8 text, a sentence a line (a byte order mark is accepted), or one with .gz
             at the end of its name.
         target_path: the translations, likewise; None where there are none.
-        encoding_errors: "strict", or "replace" to read U+FFFD for bytes that are not UTF-8.
     """
     _check_file("source_path", source_path)
     if target_path is not None:
         _check_file("target_path", target_path)
-    sources = _lines(source_path, encoding_errors)
+    sources = _lines(source_path)
     names = os.fspath(source_path)
     targets = None
     if target_path is not None:
-        targets = _lines(target_path, encoding_errors)
+        targets = _lines(target_path)
         names = f"{names} and {os.fspath(target_path)}"
         if len(sources) != len(targets):
             raise ValueError(
@@ -74,7 +71,6 @@ def read_parallel_tsv(
     header: bool | None = None,
     format: str | None = None,
     quoting: bool | str | None = None,
-    encoding_errors: str = "strict",
     malformed_rows: str = "error",
 ) -> ParallelText:
     """Reads sentences and their translations from a file of `read_table`.
@@ -97,7 +93,6 @@ def read_parallel_tsv(
         format=format,
         header=not by_index if header is None else header,
         quoting=quoting,
-        encoding_errors=encoding_errors,
         malformed_rows=malformed_rows,
     )
     return ParallelText(
@@ -117,10 +112,9 @@ def _check_file(argument: str, path: str | os.PathLike[str]) -> None:
         )
 
 
-def _lines(path: str | os.PathLike[str], encoding_errors: str) -> list[str]:
+def _lines(path: str | os.PathLike[str]) -> list[str]:
     with open_text(path) as stream:
-        lines = text_lines(path, stream, encoding_errors)
-        return [line.removesuffix("\n").removesuffix("\r") for line in lines]
+        return [x.removesuffix("\n").removesuffix("\r") for x in text_lines(path, stream)]
 
 
 # Lines that a report keeps for each reason.

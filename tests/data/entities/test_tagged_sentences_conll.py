@@ -121,17 +121,11 @@ def test_words_without_tags(tmp_path):
         ("a O\n", {"tag_column": 0}, r"line 1: a row must have .* in another column, its tag"),
         (b"a O\ncaf\xe9 O\n", {}, r"d\.conll, line 2: the file must be UTF-8.*byte 0xe9"),
         ("a O\n".encode("utf-16"), {}, r"d\.conll, line 1: .*It looks like UTF-16"),
-        ("a O\n", {"encoding_errors": "x"}, r"`encoding_errors` must be 'strict' or 'replace'"),
     ],
 )
 def test_errors_name_file_and_line(tmp_path, content, options, message):
     with pytest.raises(ValueError, match=message):
         read_conll(write(tmp_path / "d.conll", content), **options)
-
-
-def test_broken_utf8_may_be_replaced(tmp_path):
-    path = write(tmp_path / "d.conll", b"caf\xe9 O\n")
-    assert read_conll(path, encoding_errors="replace").words == [["caf\ufffd"]]
 
 
 @pytest.mark.parametrize(

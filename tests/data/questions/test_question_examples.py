@@ -108,8 +108,3 @@ def test_answers(value, expected):
 def test_wrong_answers(value, message):
     with pytest.raises(ValueError, match=message):
         answers_of(value, "f")
-
-
-def test_surrogates_may_be_replaced():
-    value = [{"text": "A\udc00", "answer_start": 0}]
-    assert answers_of(value, "f", "replace") == [("A\ufffd", 0)]

@@ -127,8 +127,3 @@ def test_missing_columns(tmp_path):
     path = write(tmp_path / "d.jsonl", [{"question": "Who?", "contxt": ""}])
     with pytest.raises(ValueError, match=r"a column `context`.* Did you mean `contxt`\?"):
         read_question_rows(path)
-
-
-def test_surrogates_may_be_replaced(tmp_path):
-    path = write(tmp_path / "d.jsonl", [row(question="\ud800?", answers=[])])
-    assert read_question_rows(path, encoding_errors="replace").questions == ["\ufffd?"]

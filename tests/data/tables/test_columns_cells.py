@@ -15,6 +15,7 @@ def test_text_without_lone_surrogates_stays(text):
 def test_a_lone_surrogate_is_an_error_or_replaced():
     text = json.loads('"é\\ud800x\\udc00"')
     message = r"f, `text`: the value must be text that UTF-8 can hold\. Received: a lone surrogate "
-    with pytest.raises(ValueError, match=message + r"'\\ud800' at code point 1\..*'replace'"):
+    message += r"'\\ud800' at code point 1\. Correct the escape\.$"
+    with pytest.raises(ValueError, match=message):
         without_surrogates(text, "f, `text`")
     assert without_surrogates(text, "f", "replace") == "é\ufffdx\ufffd"

@@ -45,7 +45,4 @@ def test_lines_come_one_at_a_time():
     message = "f, line 2: the file must be UTF-8. Received: byte 0xff .*utf-8 FILE > NEW\\).$"
     with pytest.raises(ValueError, match=message):
         next(lines)
-    message = r"\(from Latin-1: iconv .*\), or in Python pass encoding_errors='replace'\.$"
-    with pytest.raises(ValueError, match=message):
-        list(text_lines("f", stream(), "strict"))
     assert list(text_lines("f", stream(), "replace")) == ["a\u2028b\r\n", "\ufffd\n"]
