@@ -74,11 +74,8 @@ def read_captions(
     image: str | int = "image",
     caption: str | int = "caption",
     *,
-    format: str | None = None,
-    header: bool | None = None,
     quoting: bool | str | None = None,
     labeled: bool = True,
-    malformed_rows: str = "error",
 ) -> CaptionExamples:
     """Reads images and captions from a file of `read_table`, a row a caption, in any order.
 
@@ -88,24 +85,17 @@ def read_captions(
 
     Args:
         path: the table: CSV, TSV, JSON Lines or JSON, plain or gzipped. A JSON value may be a list
-            of captions.
+            of captions. A file with another ending, as `captions.txt`, is TSV where its first line
+            has a tab, else CSV.
         folder: the images' folder.
-        image: column of the names, as a path below `folder`; by name or 0-based index.
+        image: column of the names, as a path below `folder`; by name, or by 0-based index where no
+            line names the columns.
         caption: column of the captions, likewise.
-        format: see `read_table`. None, for a name with another end, as `captions.txt`: TSV where
-            the first line has a tab, else CSV.
-        header: whether the first line names the columns. None: unless they are given by index.
-        quoting: see `read_table`, as for `malformed_rows`.
+        quoting: see `read_table`.
         labeled: whether captions are read; False leaves the column alone.
     """
     by_index = isinstance(image, int) or isinstance(caption, int)
-    table = read_table(
-        path,
-        format=_format(path) if format is None else format,
-        header=not by_index if header is None else header,
-        quoting=quoting,
-        malformed_rows=malformed_rows,
-    )
+    table = read_table(path, format=_format(path), header=not by_index, quoting=quoting)
     names = _names(table, image)
     texts = _texts(table, caption) if labeled else [[] for _ in names]
     captions: dict[str, list[str]] = {}

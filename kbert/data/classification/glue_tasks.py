@@ -100,12 +100,12 @@ def read_glue(
     task: str,
     path: str | os.PathLike[str],
     split: str = "train",
-    *,
-    quoting: bool | str = "auto",
-    malformed_rows: str | None = None,
 ) -> TextExamples:
     """Reads a split of a GLUE task in the official layout.
 
+    Fields of TSV are quoted where they look so: those of the official files are not, though full of
+    quotation marks, but those of files exported elsewhere may be. The broken rows of QQP's first
+    release are left out, with a warning (`UserWarning`); in other tasks they are a ValueError.
     Labels are the names in `GlueTask.labels` (files may write names or class numbers), or floats
     for STS-B; test splits have none.
 
@@ -114,23 +114,17 @@ def read_glue(
             {text_a, text_b, label}} as JSON; each may be gzipped.
         split: "train", "dev" (or "validation"), "test"; for MNLI "dev_matched", "dev_mismatched",
             "test_matched", "test_mismatched", where "dev" and "test" mean the matched ones.
-        quoting: whether TSV fields are quoted. "auto" detects it: those of the official files are
-            not, though full of quotation marks, but those of files exported elsewhere may be.
-        malformed_rows: "error" or "skip"; None skips in QQP (with a warning), whose first release
-            has broken rows, and is "error" in other tasks.
     """
     known = glue_task(task)
     split = glue_split(known, split)
     file = glue_file(known, path, split)
     arguments = _tsv_columns(known, split) if ".tsv" in file.suffixes else {}
-    if malformed_rows is None:
-        malformed_rows = "skip" if known.name == "qqp" else "error"
     examples = read_text_examples(
         file,
-        quoting=quoting,
+        quoting="auto",
         regression=known.is_regression,
         labeled=not split.startswith("test"),
-        malformed_rows=malformed_rows,
+        malformed_rows="skip" if known.name == "qqp" else "error",
         **arguments,
     )
     return examples if examples.labels is None else _with_names(known, examples)
@@ -188,7 +182,7 @@ def _tsv_columns(task: GlueTask, split: str) -> dict[str, Any]:
     """Returns the columns of an official file, as arguments of `read_text_examples`."""
     if task.name == "cola" and not split.startswith("test"):
         # The only official files without a header: source, label, star, sentence.
-        return {"text_a": 3, "label": 1, "header": False}
+        return {"text_a": 3, "label": 1}
     columns: dict[str, Any] = dict(zip(("text_a", "text_b"), task.text_columns))
     if task.label_column is not None and not split.startswith("test"):
         columns["label"] = task.label_column

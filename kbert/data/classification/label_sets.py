@@ -43,14 +43,13 @@ def read_label_set_examples(
     *,
     separator: str = SEPARATOR,
     labeled: bool | None = None,
-    **reading: Any,
 ) -> TextExamples:
     """Reads texts or text pairs with any number of labels each, none included.
 
     A ValueError names file, line and column.
 
     Args:
-        path: a file of `read_table`, whose arguments `**reading` are.
+        path: a file of `read_table`.
         text_a: column of the text, by name or 0-based index; None finds it.
         text_b: column of the second text.
         label: column of the labels: names with a separator between, or in JSON a list of names or
@@ -63,7 +62,7 @@ def read_label_set_examples(
     """
     first = label if isinstance(label, (str, int)) else next(iter(label or ()), None)
     by_index = any(isinstance(column, int) for column in (text_a, text_b, first, id))
-    table = read_table(path, **{"header": not by_index, **reading})
+    table = read_table(path, header=not by_index)
     found = label_column(table, False, bool(labeled), text_a) if label is None else label
     text_a, text_b = text_columns(table, text_a, text_b)
     labels = None

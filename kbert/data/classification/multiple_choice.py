@@ -37,10 +37,7 @@ class ChoiceExamples(Columns):
 
 
 def read_choice_examples(
-    path: str | os.PathLike[str],
-    *,
-    format: str | None = None,
-    labeled: bool | None = None,
+    path: str | os.PathLike[str], *, labeled: bool | None = None
 ) -> ChoiceExamples:
     """Reads multiple-choice examples from a file of `read_table`.
 
@@ -49,7 +46,7 @@ def read_choice_examples(
     `labeled` is True, not read where it is False, and read if present where it is None. A
     ValueError names file, line and column.
     """
-    table = read_table(path, format=format)
+    table = read_table(path)
     if isinstance(table.rows[0], dict):
         contexts, choices = table.texts("context"), _choices(table)
     else:

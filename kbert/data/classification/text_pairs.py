@@ -59,8 +59,6 @@ def read_text_examples(
     label: str | int | Sequence[str | int] | Mapping[str, str | int] | None = None,
     id: str | int | None = None,
     *,
-    format: str | None = None,
-    header: bool | None = None,
     quoting: bool | str | None = None,
     regression: bool = False,
     labeled: bool | None = None,
@@ -71,24 +69,18 @@ def read_text_examples(
     An empty text stays an empty string. A ValueError names file, line and column.
 
     Args:
-        text_a: column of the text, by name or 0-based index. None finds `text_a`, `text`,
-            `sentence`, or a pair such as `sentence1`, `sentence2` or `premise`, `hypothesis`.
+        text_a: column of the text, by name, or by 0-based index where no line names the columns.
+            None finds `text_a`, `text`, `sentence`, or a pair such as `sentence1`, `sentence2` or
+            `premise`, `hypothesis`.
         text_b: column of the second text. None reads none where `text_a` is given.
         label: column of the labels; None finds `label`, `gold_label`, `category` or, for
             regression, `score`. Soft labels: the columns of the probabilities as a list or as
             {class name: column}; a JSON label may itself be {class name: probability}.
         id: column of the ids; None finds `id`, `index`, `idx` or `guid`.
-        header: whether the first line names the columns. None: unless they are given by index.
         labeled: True: labels are required; False: they are not read; None: read if present.
     """
     by_index = any(isinstance(column, int) for column in (text_a, text_b, label, id))
-    table = read_table(
-        path,
-        format=format,
-        header=not by_index if header is None else header,
-        quoting=quoting,
-        malformed_rows=malformed_rows,
-    )
+    table = read_table(path, header=not by_index, quoting=quoting, malformed_rows=malformed_rows)
     label = label_column(table, regression, bool(labeled), text_a) if label is None else label
     text_a, text_b = text_columns(table, text_a, text_b)
     labels = None if labeled is False or label is None else read_labels(table, label, regression)

@@ -43,12 +43,7 @@ class EntityExamples(Columns):
         return sorted({entity.label for each in self.entities or () for entity in each})
 
 
-def read_entity_rows(
-    path: str | os.PathLike[str],
-    *,
-    format: str | None = None,
-    labeled: bool = True,
-) -> EntityExamples:
+def read_entity_rows(path: str | os.PathLike[str], *, labeled: bool = True) -> EntityExamples:
     """Reads texts with annotated entities, in the order of the file.
 
     It is JSON Lines (or a JSON list), plain or gzipped, of {"text": string, "entities": [{"start":
@@ -57,7 +52,7 @@ def read_entity_rows(
     ValueError, with file and line, also says that an entity is empty, white space, outside of its
     text or overlaps another, or that an id occurs twice.
     """
-    table = read_table(path, format=format)
+    table = read_table(path)
     if not isinstance(table.rows[0], dict):
         raise ValueError(
             f"{table.source}: annotated texts must be JSON Lines or JSON. Received: a table with "

@@ -114,7 +114,6 @@ _INTEGER = re.compile(r"\s*-?[0-9]{1,18}\s*")
 def read_question_rows(
     path: str | os.PathLike[str],
     *,
-    format: str | None = None,
     quoting: bool | str | None = None,
     labeled: bool = True,
 ) -> QuestionExamples:
@@ -125,7 +124,7 @@ def read_question_rows(
     one answer in `answer` and `answer_start` (or `start`), both empty where the context does not
     answer the question; `labeled=False` does not read them. A ValueError names file and line.
     """
-    table = read_table(path, format=format, quoting=quoting)
+    table = read_table(path, quoting=quoting)
     paths = [f"line {line}" for line in table.lines]
     titled = table.find("title") is not None
     return QuestionExamples(

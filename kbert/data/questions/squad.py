@@ -40,26 +40,18 @@ def read_squad(path: str | os.PathLike[str], *, labeled: bool = True) -> Questio
     return _examples(source, _parsed(source, path), labeled)
 
 
-def read_questions(
-    path: str | os.PathLike[str],
-    *,
-    format: str | None = None,
-    labeled: bool = True,
-) -> QuestionExamples:
+def read_questions(path: str | os.PathLike[str], *, labeled: bool = True) -> QuestionExamples:
     """Reads questions from a file for `read_squad` or `read_question_rows`, whose arguments these
     are.
 
-    `format` is "squad", or a format of `read_question_rows`. None detects it: JSON with a list
-    `data` is SQuAD; otherwise the ending of the name decides.
+    JSON with a list `data` is SQuAD; otherwise the ending of the name decides.
     """
     source = os.fspath(path)
-    if format == "squad":
-        return read_squad(path, labeled=labeled)
-    if format is None and source.lower().removesuffix(".gz").endswith(".json"):
+    if source.lower().removesuffix(".gz").endswith(".json"):
         value = _parsed(source, path)
         if isinstance(value, dict) and isinstance(value.get("data"), list):
             return _examples(source, value, labeled)
-    return read_question_rows(path, format=format, labeled=labeled)
+    return read_question_rows(path, labeled=labeled)
 
 
 def write_predictions(path: str | os.PathLike[str], predictions: Mapping[str, str]) -> Path:

@@ -61,8 +61,8 @@ class Table:
             return column
         if self.columns is None:
             raise ValueError(
-                f"{self.source}: columns must be given by index (0, 1, ...) where `header` is "
-                f"False. Received: column={column!r}"
+                f"{self.source}: all columns must be given by index (0, 1, ...) where one is. "
+                f"Received: column={column!r}"
             )
         if self.columns.count(column) != 1:
             is_there = column in self.columns
@@ -221,8 +221,8 @@ def format_of(source: str, format: str | None = None) -> str:
         format = format_by_name(source)
         if format is None:
             raise ValueError(
-                f"`path` must end in {', '.join(SUFFIXES)} (or these with .gz); in Python "
-                f"`format` may tell the format instead. Received: path={source!r}"
+                f"`path` must end in {', '.join(SUFFIXES)} (or these with .gz), which tells the "
+                f"format. Received: path={source!r}"
             )
     if format not in FORMATS:
         raise ValueError(f"`format` must be one of {FORMATS}. Received: format={format!r}")

@@ -68,17 +68,13 @@ def read_parallel_tsv(
     path: str | os.PathLike[str],
     columns: Sequence[str | int | None] = ("source", "target"),
     *,
-    header: bool | None = None,
-    format: str | None = None,
     quoting: bool | str | None = None,
-    malformed_rows: str = "error",
 ) -> ParallelText:
     """Reads sentences and their translations from a file of `read_table`.
 
-    The arguments are those of `read_table`, and `columns`, the columns of sentences and
-    translations, by names in the first line or by 0-based indices, of which the second is None
-    where there are no translations. `header` None: the first line names the columns unless they are
-    given by index. An empty field stays an empty string. A ValueError names file and line.
+    `columns` are those of sentences and translations, by names in the first line, or by 0-based
+    indices where no line names them; the second is None where there are no translations. `quoting`
+    is that of `read_table`. An empty field stays an empty string. A ValueError names file and line.
     """
     source, target = columns if len(columns) == 2 else (None, None)
     if isinstance(columns, str) or source is None:
@@ -88,13 +84,7 @@ def read_parallel_tsv(
         )
     _check_file("path", path)
     by_index = any(isinstance(column, int) for column in columns)
-    table = read_table(
-        path,
-        format=format,
-        header=not by_index if header is None else header,
-        quoting=quoting,
-        malformed_rows=malformed_rows,
-    )
+    table = read_table(path, header=not by_index, quoting=quoting)
     return ParallelText(
         sources=table.texts(source),
         targets=None if target is None else table.texts(target),

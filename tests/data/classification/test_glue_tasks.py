@@ -101,8 +101,6 @@ def test_qqp_leaves_its_broken_rows_out_with_a_warning():
     assert examples.labels == ["duplicate", "not_duplicate", "duplicate"]
     assert examples.ids == ["7", "8", "10"]
     assert examples.text_a[1] == 'What does "ad hoc" mean?'
-    with pytest.raises(ValueError, match=r"train\.tsv, line 4: each row must have 6 fields"):
-        read_glue("QQP", FIXTURES, "train", malformed_rows="error")
     assert read_glue("qqp", FIXTURES, "dev").labels == ["duplicate", "not_duplicate"]
     assert read_glue("qqp", FIXTURES, "test").ids == ["0", "1"]
 
@@ -142,7 +140,6 @@ def test_a_quoted_copy_with_class_numbers(tmp_path):
     assert examples.text_a == ['He said "go" twice.', "A"]
     assert examples.labels == ["entailment", "not_entailment"]
     assert examples.ids == ["0", "1"]
-    assert read_glue("RTE", tmp_path, "dev", quoting=False).text_a[0] == '"He said ""go"" twice."'
 
 
 def test_one_file_gzip_and_json(tmp_path):

@@ -58,7 +58,6 @@ def test_columns_by_index_mean_no_header(tmp_path):
     examples = read_text_examples(path, text_a=3, label=1)
     assert (examples.text_a, examples.labels) == (["first", "second"], ["1", "0"])
     assert examples.lines == [1, 2]
-    assert read_text_examples(path, text_a=3, label=1, header=True).text_a == ["second"]
 
 
 def test_regression_takes_the_score(tmp_path):
