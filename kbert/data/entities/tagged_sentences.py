@@ -133,14 +133,9 @@ class _Row(NamedTuple):
 
 
 def read_conll(
-    path: str | os.PathLike[str],
-    word_column: int = 0,
-    tag_column: int = -1,
-    separator: str | None = None,
-    *,
-    labeled: bool = True,
+    path: str | os.PathLike[str], tag_column: int = -1, *, labeled: bool = True
 ) -> TaggedSentences:
-    r"""Reads words and tags from columns.
+    r"""Reads words and tags from columns, which spaces and tabs separate.
 
     Lines of only spaces and tabs end a sentence. A line that begins with "-DOCSTART-" also ends the
     document, and is not a sentence. There are no comments: "#" may begin a word. Tags are returned
@@ -148,30 +143,27 @@ def read_conll(
 
     Args:
         path: the file, UTF-8 (a byte order mark and "\r\n" are accepted), plain or gzipped.
-        word_column: 0-based column of the words; negative indices count from the last.
-        tag_column: column of the tags, likewise.
-        separator: the string between columns; None: any run of spaces and tabs.
+        tag_column: 0-based column of the tags; negative indices count from the last. The words are
+            in the first column.
         labeled: whether there are tags; False reads the words only.
     """
-    if separator == "":
-        raise ValueError("`separator` must be a character or None. Received: separator=''")
     source = os.fspath(path)
     text = read_text(path)
-    sentences, documents = _sentences(source, text, separator)
+    sentences, documents = _sentences(source, text)
     if not sentences:
         received = "no row of words" if text.strip() else "an empty file"
         raise ValueError(f"{source}: the file must hold sentences. Received: {received}")
-    wanted = {"word_column": word_column, **({"tag_column": tag_column} if labeled else {})}
     first = sentences[0][0]
-    _check_columns(source, first, wanted)
+    if labeled:
+        _check_column(source, first, tag_column)
     for row in chain.from_iterable(sentences):
-        _check_row(source, first, row, wanted)
-    words = [[row.cells[word_column] for row in rows] for rows in sentences]
+        _check_row(source, first, row, tag_column if labeled else None)
+    words = [[row.cells[0] for row in rows] for rows in sentences]
     tags = [[row.cells[tag_column] for row in rows] for rows in sentences] if labeled else None
     return TaggedSentences(words, tags, documents, source, [rows[0].number for rows in sentences])
 
 
-def _sentences(source: str, text: str, separator: str | None) -> tuple[list[list[_Row]], list[int]]:
+def _sentences(source: str, text: str) -> tuple[list[list[_Row]], list[int]]:
     """Returns the rows of each sentence, and the number of its document."""
     sentences: list[list[_Row]] = []
     documents: list[int] = []
@@ -194,37 +186,34 @@ def _sentences(source: str, text: str, separator: str | None) -> tuple[list[list
                 f"{source}, line {number}: lines must end in a line feed, with or without a "
                 "carriage return before it. Received: carriage returns alone"
             )
-        cells = _BLANKS.split(line.strip(" \t")) if separator is None else line.split(separator)
-        rows.append(_Row(number, line, cells))
+        rows.append(_Row(number, line, _BLANKS.split(line.strip(" \t"))))
     return sentences, documents
 
 
-def _check_columns(source: str, first: _Row, wanted: dict[str, int]) -> None:
+def _check_column(source: str, first: _Row, tag_column: int) -> None:
     width = len(first.cells)
-    for name, column in wanted.items():
-        if not -width <= column < width:
-            raise ValueError(
-                f"{source}, line {first.number}: `{name}` must be one of the row's {width} "
-                f"columns. Received: {name}={column}"
-            )
-    if len({column % width for column in wanted.values()}) < len(wanted):
-        shown = ", ".join(f"{name}={column}" for name, column in wanted.items())
+    if not -width <= tag_column < width:
+        raise ValueError(
+            f"{source}, line {first.number}: `tag_column` must be one of the row's {width} "
+            f"columns. Received: tag_column={tag_column}"
+        )
+    if tag_column % width == 0:
         raise ValueError(
             f"{source}, line {first.number}: a row must have a word and, in another column, its "
-            f"tag. Received: {first.line[:80]!r}, with {shown} of {width}"
+            f"tag. Received: {first.line[:80]!r}, with tag_column={tag_column} of {width}"
         )
 
 
-def _check_row(source: str, first: _Row, row: _Row, wanted: dict[str, int]) -> None:
+def _check_row(source: str, first: _Row, row: _Row, tag_column: int | None) -> None:
     width = len(first.cells)
     if len(row.cells) != width:
         raise ValueError(
             f"{source}, line {row.number}: each row must have {width} columns, as line "
             f"{first.number} has. Received: {len(row.cells)} columns ({row.line[:80]!r})"
         )
-    for name, column in wanted.items():
-        if not row.cells[column].strip():
+    for name, column in (("word", 0), ("tag", tag_column)):
+        if column is not None and not row.cells[column].strip():
             raise ValueError(
-                f"{source}, line {row.number}: the {name.removesuffix('_column')} must not be "
-                f"empty or white space. Received: {row.cells[column]!r}"
+                f"{source}, line {row.number}: the {name} must not be empty or white space. "
+                f"Received: {row.cells[column]!r}"
             )

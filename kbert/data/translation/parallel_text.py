@@ -161,9 +161,10 @@ def filter_parallel(
     *,
     max_length: int | None = None,
     max_ratio: float | None = None,
-    keep_empty: bool = False,
 ) -> tuple[ParallelText, FilterReport]:
     """Leaves out pairs by emptiness, length and ratio of lengths; the others keep their order.
+
+    A side of white space only, or of length 0, is empty.
 
     Args:
         source_lengths: int (n,), length of each sentence, in tokens or any other unit; needed for
@@ -172,8 +173,6 @@ def filter_parallel(
         max_length: pairs with a longer side are left out; None for any length.
         max_ratio: pairs are left out where one side is more than this many times as long as the
             other, at least 1; None for any ratio.
-        keep_empty: whether to keep pairs with an empty side, which are otherwise left out; their
-            ratio is not checked. A side of white space only, or of length 0, is empty.
     """
     _check(examples, source_lengths, target_lengths, max_length, max_ratio)
     total = len(examples)
@@ -181,19 +180,18 @@ def filter_parallel(
     empty_target = np.zeros(total, bool)
     if examples.targets is not None:
         empty_target = _empty(examples.targets, target_lengths)
-    reasons: dict[str, np.ndarray] = {}
-    if not keep_empty:
-        reasons["empty_both"] = empty_source & empty_target
-        reasons["empty_source"] = empty_source
-        reasons["empty_target"] = empty_target
+    reasons = {
+        "empty_both": empty_source & empty_target,
+        "empty_source": empty_source,
+        "empty_target": empty_target,
+    }
     sides = [np.asarray(x) for x in (source_lengths, target_lengths) if x is not None]
     if max_length is not None:
         reasons["too_long"] = np.max(sides, axis=0, initial=0) > max_length
     if max_ratio is not None:
         longer, shorter = np.maximum(*sides), np.minimum(*sides)
         # A product, so that there is no division by a length of 0.
-        unlike = longer > max_ratio * shorter
-        reasons["ratio"] = unlike & ~empty_source & ~empty_target
+        reasons["ratio"] = longer > max_ratio * shorter
     kept = np.ones(total, bool)
     left_out = {}
     for reason, holds in reasons.items():

@@ -49,18 +49,8 @@ def test_every_reason_counts_a_pair_once():
     )
 
 
-def test_empty_pairs_may_stay_whatever_their_ratio():
-    kept, report = filter_parallel(
-        EXAMPLES, SOURCE_LENGTHS, TARGET_LENGTHS, max_length=4, max_ratio=3, keep_empty=True
-    )
-    assert kept.lines == [3, 4, 6, 10]
-    assert list(report.left_out) == ["too_long", "ratio"]
-
-
 def test_limits_are_what_may_still_be():
-    kept, _ = filter_parallel(
-        EXAMPLES, SOURCE_LENGTHS, TARGET_LENGTHS, max_length=6, max_ratio=4.0
-    )
+    kept, _ = filter_parallel(EXAMPLES, SOURCE_LENGTHS, TARGET_LENGTHS, max_length=6, max_ratio=4.0)
     assert kept.lines == [3, 5, 7, 8]
 
 
@@ -110,21 +100,19 @@ def test_only_the_first_lines_are_kept():
 PAIRS = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), max_size=30)
 
 
-@given(PAIRS, st.none() | st.integers(1, 9), st.none() | st.integers(1, 4), st.booleans())
-def test_as_pair_by_pair(pairs, max_length, max_ratio, keep_empty):
+@given(PAIRS, st.none() | st.integers(1, 9), st.none() | st.integers(1, 4))
+def test_as_pair_by_pair(pairs, max_length, max_ratio):
     examples = parallel(["x" * s for s, _ in pairs], ["y" * t for _, t in pairs])
 
     def stays(source, target):
         if max_length is not None and max(source, target) > max_length:
             return False
         if min(source, target) == 0:
-            return keep_empty
+            return False
         return max_ratio is None or max(source / target, target / source) <= max_ratio
 
     lengths = np.array(pairs, int).reshape(-1, 2).T
-    kept, report = filter_parallel(
-        examples, *lengths, max_length=max_length, max_ratio=max_ratio, keep_empty=keep_empty
-    )
+    kept, report = filter_parallel(examples, *lengths, max_length=max_length, max_ratio=max_ratio)
     assert report.kept.tolist() == [i for i, two in enumerate(pairs) if stays(*two)]
     assert kept.lines == [int(i) + 1 for i in report.kept]
     assert report.total == len(kept) + sum(found.count for found in report.left_out.values())
