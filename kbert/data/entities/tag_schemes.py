@@ -7,8 +7,7 @@ type "".
 
 Sources: Ramshaw and Marcus, "Text Chunking using Transformation-Based Learning" (1995), IOB1; Tjong
 Kim Sang and Veenstra, "Representing Text Chunks" (1999), IOB2; Ratinov and Roth, "Design Challenges
-and Misconceptions in Named Entity Recognition" (2009), BILOU; conlleval of the CoNLL-2003 shared
-task for the reading of impossible sequences.
+and Misconceptions in Named Entity Recognition" (2009), BILOU.
 """
 
 import re
@@ -68,17 +67,14 @@ def impossible_tag(tags: Sequence[str], scheme: str) -> tuple[int, str] | None:
     return None
 
 
-def spans_of(tags: Sequence[str], scheme: str, repair: str | None = None) -> list[Span]:
+def spans_of(tags: Sequence[str], scheme: str) -> list[Span]:
     """Returns the entities of a sentence, from left to right, as (type, first word, word behind the
     last).
 
-    With `repair` None, impossible tags are a ValueError. With "conlleval" they are read as
-    conlleval does, for which an entity begins where a tag cannot continue the one before it.
+    Impossible tags are a ValueError.
     """
-    if repair not in (None, "conlleval"):
-        raise ValueError(f"`repair` must be None or 'conlleval'. Received: repair={repair!r}")
     wrong = impossible_tag(tags, scheme)
-    if wrong is not None and repair is None:
+    if wrong is not None:
         word, expected = wrong
         raise ValueError(f"`tags`, word {word}: {expected}. Received: {tags[word]!r}")
     parsed = [parse_tag(tag) for tag in tags]
@@ -119,9 +115,9 @@ def tags_of(spans: Iterable[Span], length: int, scheme: str) -> list[str]:
     return tags
 
 
-def convert(tags: Sequence[str], source: str, target: str, repair: str | None = None) -> list[str]:
+def convert(tags: Sequence[str], source: str, target: str) -> list[str]:
     """Converts the tags of a sentence from one scheme to another, or the same; see `spans_of`."""
-    return tags_of(spans_of(tags, source, repair), len(tags), target)
+    return tags_of(spans_of(tags, source), len(tags), target)
 
 
 def detect_scheme(all_tags: Iterable[Sequence[str]]) -> str:
@@ -156,7 +152,7 @@ def _expected(tag: Tag, before: Tag, after: Tag, name: str) -> str | None:
 
 
 def _starts(tag: Tag, before: Tag) -> bool:
-    """Returns whether an entity begins at `tag`, by conlleval's rules, which valid tags obey."""
+    """Returns whether an entity begins at `tag`, which its scheme allows behind `before`."""
     if tag.letter == "O":
         return False
     return tag.letter in "BS" or before.letter in "OES" or before.type != tag.type

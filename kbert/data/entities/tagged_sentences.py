@@ -9,18 +9,11 @@ to the CoNLL-2003 Shared Task", 2003), and of WNUT-17 with tabs.
 
 import os
 import re
-import warnings
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import NamedTuple
 
-from kbert.data.entities.tag_schemes import (
-    convert,
-    detect_scheme,
-    impossible_tag,
-    parse_tag,
-    scheme_name,
-)
+from kbert.data.entities.tag_schemes import convert, detect_scheme, impossible_tag, parse_tag
 from kbert.data.tables.columns import Columns, read_text
 
 
@@ -63,47 +56,28 @@ class TaggedSentences(Columns):
         return sorted({parse_tag(tag).type for tag in tags if tag != "O"})
 
 
-def in_scheme(
-    sentences: TaggedSentences,
-    target: str = "bio",
-    source: str | None = None,
-    repair: str | None = None,
-) -> TaggedSentences:
+def in_scheme(sentences: TaggedSentences, target: str = "bio") -> TaggedSentences:
     """Converts the tags of sentences to one scheme, after a check of every sentence.
 
-    A ValueError, with file, sentence and line, says that a tag is invalid or not allowed at its
+    `target` is "bio", "iob1" or "iobes"; `detect_scheme` finds the scheme of the tags. A
+    ValueError, with file, sentence and line, says that a tag is invalid or not allowed at its
     position.
-
-    Args:
-        target: the scheme of the result: "bio", "iob1" or "iobes".
-        source: the scheme of the tags; None finds it with `detect_scheme`.
-        repair: None: tags that the scheme does not allow at their position are an error.
-            "conlleval": they are read as conlleval does, with a warning.
     """
     if sentences.tags is None:
         raise ValueError(f"{sentences.source}: the sentences must have tags. Received: none")
     _check_tags(sentences, sentences.tags)
-    scheme = detect_scheme(sentences.tags) if source is None else scheme_name(source)
-    tags, repaired = [], []
+    scheme = detect_scheme(sentences.tags)
+    tags = []
     for i, sentence in enumerate(sentences.tags):
         wrong = impossible_tag(sentence, scheme)
         if wrong is not None:
             line = sentences.line_of(i, wrong[0])
-            repaired.append(line)
-            if repair is None:
-                raise ValueError(
-                    f"{sentences.source}, line {line} (sentence {i + 1}, word {wrong[0] + 1}): "
-                    f"{wrong[1]}. Received: {sentence[wrong[0]]!r} in the scheme {scheme}. "
-                    "In Python, repair='conlleval' reads such tags as conlleval does."
-                )
-        tags.append(convert(sentence, scheme, target, repair))
-    if repaired:
-        warnings.warn(
-            f"{sentences.source}: {len(repaired)} of {len(tags)} sentences hold tags that "
-            f"{scheme} does not allow; they were read as conlleval does (lines "
-            f"{', '.join(map(str, repaired[:10]))}{', ...' if len(repaired) > 10 else ''}).",
-            stacklevel=2,
-        )
+            raise ValueError(
+                f"{sentences.source}, line {line} (sentence {i + 1}, word {wrong[0] + 1}): "
+                f"{wrong[1]}. Received: {sentence[wrong[0]]!r} in the scheme {scheme}. "
+                "Correct the tags of this sentence."
+            )
+        tags.append(convert(sentence, scheme, target))
     return replace(sentences, tags=tags)
 
 

@@ -1,4 +1,4 @@
-"""Tag schemes. Expected tags by hand; conlleval's reading by its rules (CoNLL-2003)."""
+"""Tag schemes. Expected tags by hand."""
 
 import pytest
 from hypothesis import given
@@ -72,38 +72,31 @@ def test_what_is_no_tag(tag):
         parse_tag(tag)
 
 
-# scheme, tags, the first impossible word, what is told, and conlleval's reading
+# scheme, tags, the first impossible word, and what is told
 IMPOSSIBLE = [
-    ("bio", "O I-A I-A", 1, "I- must follow B- or I- of its type, not O", [("A", 1, 3)]),
-    ("bio", "B-A I-B", 1, "I- must follow .*, not B-A", [("A", 0, 1), ("B", 1, 2)]),
-    ("bio", "I-A", 0, "I- must follow .*, not O", [("A", 0, 1)]),
-    ("bio", "B-A E-A", 1, "a tag of bio must begin with one of B, I, O", [("A", 0, 2)]),
-    ("iob1", "O B-A I-A", 1, "B- must follow a word of the same type, not O", [("A", 1, 3)]),
-    ("iob1", "I-A B-B", 1, "B- must follow .*, not I-A", [("A", 0, 1), ("B", 1, 2)]),
-    ("iobes", "B-A O", 0, "B- must go on with I- or E- of its type, not O", [("A", 0, 1)]),
-    ("iobes", "B-A", 0, "B- must go on with I- or E- of its type, not O", [("A", 0, 1)]),
-    ("iobes", "B-A I-A B-A E-A", 1, "I- must go on .*, not B-A", [("A", 0, 2), ("A", 2, 4)]),
-    ("iobes", "O E-A", 1, "E- must follow B- or I- of its type, not O", [("A", 1, 2)]),
-    ("iobes", "S-A I-A", 1, "I- must follow .*, not S-A", [("A", 0, 1), ("A", 1, 2)]),
-    ("iobes", "B-A E-B", 0, "B- must go on .*, not E-B", [("A", 0, 1), ("B", 1, 2)]),
-    ("iobes", "B-A E-A E-A", 2, "E- must follow .*, not E-A", [("A", 0, 2), ("A", 2, 3)]),
+    ("bio", "O I-A I-A", 1, "I- must follow B- or I- of its type, not O"),
+    ("bio", "B-A I-B", 1, "I- must follow .*, not B-A"),
+    ("bio", "I-A", 0, "I- must follow .*, not O"),
+    ("bio", "B-A E-A", 1, "a tag of bio must begin with one of B, I, O"),
+    ("iob1", "O B-A I-A", 1, "B- must follow a word of the same type, not O"),
+    ("iob1", "I-A B-B", 1, "B- must follow .*, not I-A"),
+    ("iobes", "B-A O", 0, "B- must go on with I- or E- of its type, not O"),
+    ("iobes", "B-A", 0, "B- must go on with I- or E- of its type, not O"),
+    ("iobes", "B-A I-A B-A E-A", 1, "I- must go on .*, not B-A"),
+    ("iobes", "O E-A", 1, "E- must follow B- or I- of its type, not O"),
+    ("iobes", "S-A I-A", 1, "I- must follow .*, not S-A"),
+    ("iobes", "B-A E-B", 0, "B- must go on .*, not E-B"),
+    ("iobes", "B-A E-A E-A", 2, "E- must follow .*, not E-A"),
 ]
 
 
-@pytest.mark.parametrize("scheme, tags, word, message, repaired", IMPOSSIBLE)
-def test_impossible_tags(scheme, tags, word, message, repaired):
+@pytest.mark.parametrize("scheme, tags, word, message", IMPOSSIBLE)
+def test_impossible_tags(scheme, tags, word, message):
     tags = tags.split()
     found = impossible_tag(tags, scheme)
     assert found is not None and found[0] == word
     with pytest.raises(ValueError, match=rf"`tags`, word {word}: {message}\. Received: '"):
         spans_of(tags, scheme)
-    assert spans_of(tags, scheme, repair="conlleval") == repaired
-    assert convert(tags, scheme, "bio", repair="conlleval") == tags_of(repaired, len(tags), "bio")
-
-
-def test_unknown_repair():
-    with pytest.raises(ValueError, match=r"`repair` must be None or 'conlleval'.*'seqeval'"):
-        spans_of(["O"], "bio", repair="seqeval")
 
 
 @pytest.mark.parametrize(
@@ -165,14 +158,3 @@ def test_spans_survive_every_scheme(drawn):
         tags = tags_of(spans, length, scheme)
         assert len(tags) == length
         assert spans_of(tags, scheme) == spans
-        assert spans_of(tags, scheme, repair="conlleval") == spans
-
-
-@given(st.lists(st.sampled_from("O B-A I-A E-A S-A B-B I-B E-B S-B".split())))
-def test_repaired_tags_are_possible_and_lose_no_word(tags):
-    for scheme in SCHEMES:
-        repaired = convert(tags, scheme, scheme, repair="conlleval")
-        assert impossible_tag(repaired, scheme) is None
-        assert [tag != "O" for tag in repaired] == [tag != "O" for tag in tags]
-        if impossible_tag(tags, scheme) is None:
-            assert repaired == tags

@@ -48,35 +48,30 @@ def test_lengths():
 
 
 def test_the_line_of_a_word_where_a_row_is_a_sentence():
-    given = sentences("O O I-A", is_line_a_word=False)
-    assert sentences("O O I-A").line_of(0, 2) == 12 and given.line_of(0, 2) == 10
+    given = sentences("O O E-A", is_line_a_word=False)
+    assert sentences("O O E-A").line_of(0, 2) == 12 and given.line_of(0, 2) == 10
     with pytest.raises(ValueError, match=r"f\.conll, line 10 \(sentence 1, word 3\)"):
-        in_scheme(given, source="bio")
+        in_scheme(given)
     with pytest.raises(ValueError, match=r"f\.conll, line 10: "):
-        in_scheme(sentences("O X-Y-", tags=[["O", "?"]], is_line_a_word=False), source="bio")
+        in_scheme(sentences("O X-Y-", tags=[["O", "?"]], is_line_a_word=False))
 
 
 def test_conversion():
     given = sentences("I-A B-A O", "I-B I-B")
     assert in_scheme(given).tags == [["B-A", "B-A", "O"], ["B-B", "I-B"]]
     assert in_scheme(given, "iobes").tags == [["S-A", "S-A", "O"], ["B-B", "E-B"]]
-    assert in_scheme(given, "iob1", "iob1").tags == given.tags
+    assert in_scheme(given, "iob1").tags == given.tags
     assert given.tags == [["I-A", "B-A", "O"], ["I-B", "I-B"]]
 
 
-def test_impossible_tags_name_the_sentence_and_the_line(recwarn):
+def test_impossible_tags_name_the_sentence_and_the_line():
     given = sentences("B-A I-A", "O B-A", "O O I-A B-B")
     message = (
         r"f\.conll, line 32 \(sentence 3, word 3\): I- must follow B- or I- of its type, not O\. "
-        r"Received: 'I-A' in the scheme bio\. In Python, repair='conlleval' reads"
+        r"Received: 'I-A' in the scheme bio\. Correct the tags of this sentence\.$"
     )
     with pytest.raises(ValueError, match=message):
         in_scheme(given)
-    assert not recwarn.list
-    warning = r"f\.conll: 1 of 3 sentences hold tags that bio does not allow; .* \(lines 32\)"
-    with pytest.warns(UserWarning, match=warning):
-        repaired = in_scheme(given, repair="conlleval")
-    assert repaired.tags[2] == ["O", "O", "B-A", "B-B"]
 
 
 def test_what_is_no_tag_names_the_line():

@@ -132,7 +132,7 @@ def test_public_files(shared_data, name, sentences, scheme, types):
     assert detect_scheme(read.tags) == scheme
     for target in ("bio", "iob1", "iobes"):
         there = in_scheme(read, target)
-        assert in_scheme(there, scheme, target).tags == read.tags
+        assert in_scheme(there, scheme).tags == read.tags
 
 
 def test_documents_of_wikigold(shared_data):
