@@ -17,9 +17,9 @@ import re
 from pathlib import Path
 
 from question_answering import chosen_questions
+from side_by_side.question_splits import split_by_title
 
 from kbert.data.questions.question_examples import QuestionExamples
-from kbert.data.questions.question_splits import split_by_title
 from kbert.data.questions.squad import read_squad
 from kbert.storage.files import atomic_directory
 

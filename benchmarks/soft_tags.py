@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Any
 
 import keras
+from side_by_side.question_splits import split_by_title
 from side_by_side.results import keep_row
 
 from kbert.data.batches.plans import batch_plan
 from kbert.data.questions.question_examples import QuestionExamples
-from kbert.data.questions.question_splits import split_by_title
 from kbert.data.questions.squad import read_squad
 from kbert.metrics.answers import exact_and_overlap_f1, squad_metrics
 from kbert.optimization.adamw import AdamW

@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any
 
 import keras
+from side_by_side.question_splits import split_by_title, with_non_answers
 from side_by_side.results import keep_row
 
 from kbert.data.batches.plans import batch_plan
-from kbert.data.questions.question_splits import split_by_title, with_non_answers
 from kbert.data.questions.squad import read_squad
 from kbert.optimization.adamw import AdamW
 from kbert.optimization.schedules import WarmupLinearDecay

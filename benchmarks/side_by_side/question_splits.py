@@ -63,9 +63,7 @@ def with_non_answers(examples: QuestionExamples, share: float, seed: int) -> Que
     every = required_answers(examples)
     articles: dict[tuple[str, str], dict[str, str]] = {}
     for i, context in enumerate(examples.contexts):
-        paragraphs = articles.setdefault(_article(examples, i), {})
-        if context not in paragraphs:
-            paragraphs[context] = context.casefold()
+        articles.setdefault(_article(examples, i), {}).setdefault(context, context.casefold())
     answered = [i for i, answers in enumerate(every) if answers]
     wanted = max(1, round(share * len(answered)))
     generator = np.random.default_rng(seed)
@@ -75,10 +73,9 @@ def with_non_answers(examples: QuestionExamples, share: float, seed: int) -> Que
             break
         i = answered[k]
         texts = [answer.text.casefold() for answer in every[i]]
-        paragraphs = articles[_article(examples, i)]
-        paragraph = _without(texts, examples.contexts[i], paragraphs, generator)
-        if paragraph is not None:
-            made[i] = paragraph
+        found = _without(texts, examples.contexts[i], articles[_article(examples, i)], generator)
+        if found is not None:
+            made[i] = found
     _check_made(examples.source, len(made), wanted)
     chosen = sorted(made)
     return replace(
