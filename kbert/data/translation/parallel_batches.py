@@ -125,49 +125,6 @@ def _checked_lengths(
     return sources, targets
 
 
-def length_buckets(
-    source_lengths: np.ndarray,
-    target_lengths: np.ndarray,
-    batch_tokens: int,
-    count: int = 8,
-    multiple: int = 8,
-) -> list[Bucket]:
-    """Chooses the shapes with the least padding, the shortest first; none without pairs.
-
-    The best division of the lengths into buckets is found by dynamic programming over all of them,
-    with the exact number of positions of each, rows of padding included.
-
-    Args:
-        batch_tokens: the most positions of a batch, rows times length, padding included. A length
-            above it gets a bucket of one row.
-        count: the most buckets.
-        multiple: divisor of the lengths, and of the rows where there are that many. The last length
-            is rounded up as well: to no more than the model's positions, if it divides their
-            number.
-    """
-    for name, value in (("batch_tokens", batch_tokens), ("count", count), ("multiple", multiple)):
-        if value < 1:
-            raise ValueError(f"`{name}` must be at least 1. Received: {name}={value}")
-    longest = np.maximum(*_checked_lengths(source_lengths, target_lengths))
-    rounded = -(-np.maximum(longest, 1) // multiple) * multiple
-    values, pairs = np.unique(rounded, return_counts=True)
-    shapes = [Bucket(_rows(batch_tokens, int(value), multiple), int(value)) for value in values]
-    before = np.concatenate([[0], np.cumsum(pairs)])  # pairs shorter than each value
-    # cheapest[i] is the least number of positions of the i shortest lengths, with the ends of the
-    # buckets that reach it; each iteration allows one more bucket.
-    cheapest: list[tuple[float, list[int]]] = [(0.0, []), *((np.inf, []) for _ in values)]
-    for _ in range(min(count, len(values))):
-        renewed = list(cheapest)
-        for end, shape in enumerate(shapes, start=1):
-            for start in range(end):
-                batches = -(-int(before[end] - before[start]) // shape.rows)
-                cells = cheapest[start][0] + batches * shape.rows * shape.length
-                if cells < renewed[end][0]:
-                    renewed[end] = (cells, [*cheapest[start][1], end - 1])
-        cheapest = renewed
-    return [shapes[i] for i in cheapest[-1][1]]
-
-
 def fixed_batch_plan(
     source_lengths: np.ndarray,
     target_lengths: np.ndarray,
@@ -179,9 +136,8 @@ def fixed_batch_plan(
     """Divides sentence pairs into batches of fixed shapes, with every pair in exactly one.
 
     A pure function of its arguments, and the number of batches of each shape is the same in every
-    epoch. A pair goes to the shortest bucket that holds both its sides; the buckets, such as those
-    of `length_buckets`, must have different lengths. The other arguments are those of
-    `parallel_batch_plan`.
+    epoch. A pair goes to the shortest bucket that holds both its sides; the buckets must have
+    different lengths. The other arguments are those of `parallel_batch_plan`.
     """
     longest = np.maximum(*_checked_lengths(source_lengths, target_lengths))
     shapes = sorted(buckets, key=lambda bucket: bucket.length)
@@ -222,8 +178,3 @@ def fixed_padding_share(
     sides = _checked_lengths(source_lengths, target_lengths)
     cells = sum(2 * batch.bucket.rows * batch.bucket.length for batch in batches)
     return 1.0 - sum(int(side.sum()) for side in sides) / cells if cells else 0.0
-
-
-def _rows(batch_tokens: int, length: int, multiple: int) -> int:
-    rows = max(1, batch_tokens // length)
-    return rows if rows < multiple else rows - rows % multiple

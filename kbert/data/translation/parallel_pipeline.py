@@ -69,8 +69,7 @@ def parallel_dataset(
         batch_tokens: the most positions of a batch, rows times the longest source or target; see
             `kbert.data.translation.parallel_batches.parallel_batch_plan`.
         shuffle: whether batch order and composition depend on seed and epoch.
-        buckets: fixed shapes of batches, instead of `batch_tokens`, such as those of
-            `kbert.data.translation.parallel_batches.length_buckets`.
+        buckets: fixed shapes of batches, instead of `batch_tokens`, of different lengths.
         accumulation_steps: batches an update of the optimizer. If above 1, rows have the weights
             that make the update that of one large batch; batches of an incomplete update are left
             out.

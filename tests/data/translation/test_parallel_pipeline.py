@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from kbert.data.batches.packed_examples import TokenRows, pack_examples, token_rows
 from kbert.data.features.text_features import TextFeatures
-from kbert.data.translation.parallel_batches import length_buckets
+from kbert.data.translation.parallel_batches import Bucket
 from kbert.data.translation.parallel_pipeline import PackedPairs, parallel_dataset
 from kbert.text.subword_training import train_subwords
 from tests.small_pipelines import TOKENIZER
@@ -73,9 +73,7 @@ def test_every_pair_stands_in_one_batch_as_padded_by_hand(lengths, budget, shuff
 
 def test_fixed_shapes_are_filled_up_with_rows_that_count_nothing():
     sources, targets, pairs = pairs_of([3, 5, 7, 2, 8], [4, 4, 8, 3, 6])
-    buckets = length_buckets(
-        pairs.sources.lengths, pairs.targets.lengths, batch_tokens=16, count=2, multiple=4
-    )
+    buckets = [Bucket(4, 4), Bucket(2, 8)]
     shapes = {(bucket.rows, bucket.length) for bucket in buckets}
     tokens = 0
     for inputs, labels in parallel_dataset(pairs, buckets=buckets, shuffle=True):
