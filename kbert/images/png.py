@@ -11,7 +11,6 @@ from kbert.images.transparency import on_white
 
 _FIRST_CHUNK = 8
 _COLOR_TYPE = 25
-_WITH_ALPHA = 4  # a bit of the color type
 _ALPHA_COLOR_TYPES = (4, 6)
 # A chunk of pixels has 8 KB or more.
 _MAX_CHUNKS = 50_000

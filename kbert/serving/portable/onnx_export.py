@@ -21,7 +21,6 @@ from kbert.serving.portable.translator_settings import TEXTS as TRANSLATOR_TEXTS
 from kbert.serving.portable.translator_settings import write_translator_settings
 from kbert.tasks.translation.head import Translation
 
-ONNX_FILE = "model.onnx"
 # Names of tensors of a layer but the first.
 _LATER = re.compile(r"\.[1-9]\d*\.").search
 

@@ -37,25 +37,6 @@ def similarity(a: Any, b: Any, kind: str = "cosine") -> np.ndarray:
     return _ready(first, kind) @ _ready(second, kind).T
 
 
-def paired_similarity(a: Any, b: Any, kind: str = "cosine") -> np.ndarray:
-    """Returns the similarities float32 (n,) of n vectors with as many others, one by one.
-
-    Args:
-        a: float (n, D).
-        b: float (n, D).
-        kind: "cosine" or "dot".
-
-    Raises:
-        ValueError: the kind is unknown, or the vectors are no matrices of one shape.
-    """
-    first, second = _checked(a, b, kind)
-    if len(first) != len(second):
-        raise ValueError(
-            f"`b` must have as many vectors as `a`. Received: {len(first)} and {len(second)}"
-        )
-    return np.einsum("nd,nd->n", _ready(first, kind), _ready(second, kind))
-
-
 def search(
     queries: Any, matrix: Any, k: int = 10, kind: str = "cosine", block_rows: int = _ROWS
 ) -> Found:

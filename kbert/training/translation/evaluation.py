@@ -167,16 +167,6 @@ def _about(text: Any, prepared: PreparedPairs) -> dict[str, Any]:
     }
 
 
-def _warm_start(built: Built) -> dict[str, Any]:
-    found: Any = built.warm_start
-    return {
-        "loaded": len(found.loaded),
-        "new": found.new,
-        "missing": found.missing,
-        "mismatched": found.mismatched,
-    }
-
-
 def only_warm_up(report: dict[str, Any]) -> str:
     """Returns a warning that a run ends before its rate has reached half of its peak."""
     steps = report["steps"]

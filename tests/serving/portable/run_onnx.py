@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import onnxruntime
 
-from kbert.serving.portable.onnx_export import ONNX_FILE, export_onnx
+from kbert.serving.portable.onnx_export import export_onnx
 
 _ROWS, _CHOICES, _LENGTH = 3, 2, 9
 
@@ -32,7 +32,7 @@ def as_kbert(inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
 
 def run_onnx(folder: Path, inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     """The outputs of a network in ONNX Runtime, by their names."""
-    session = onnxruntime.InferenceSession(str(folder / ONNX_FILE))
+    session = onnxruntime.InferenceSession(str(folder / "model.onnx"))
     given = {one.name: inputs[one.name] for one in session.get_inputs()}
     names = [one.name for one in session.get_outputs()]
     return dict(zip(names, session.run(names, given)))

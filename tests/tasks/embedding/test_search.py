@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from kbert.tasks.embedding import search as module
-from kbert.tasks.embedding.search import paired_similarity, search, similarity
+from kbert.tasks.embedding.search import search, similarity
 
 A = np.array([[1.0, 0.0], [3.0, 4.0]])
 B = np.array([[2.0, 0.0], [0.0, 1.0], [-1.0, 0.0]])
@@ -16,7 +16,6 @@ B = np.array([[2.0, 0.0], [0.0, 1.0], [-1.0, 0.0]])
 def test_similarities_by_hand():
     np.testing.assert_allclose(similarity(A, B), [[1, 0, -1], [0.6, 0.8, -0.6]], atol=1e-6)
     np.testing.assert_allclose(similarity(A, B, "dot"), [[2, 0, -1], [6, 4, -3]])
-    np.testing.assert_allclose(paired_similarity(A, B[:2]), [1.0, 0.8], atol=1e-6)
     np.testing.assert_allclose(similarity(A, np.zeros((1, 2))), [[0], [0]])
 
 
@@ -60,7 +59,6 @@ def test_nothing_to_search():
         (lambda: search(A, B, block_rows=0), "`block_rows` must be at least 1. Received: block_ro"),
         (lambda: search(A, B, kind="l2"), r"`similarity` must be one of \['cosine', 'dot'\]"),
         (lambda: similarity(A, B[:, :1]), r"two matrices of one width. .*\(2, 2\) and \(3, 1\)"),
-        (lambda: paired_similarity(A, B), "`b` must have as many vectors as `a`. Received: 2 and"),
         (lambda: search(A * np.nan, B), "must hold finite numbers. Received: NaN or inf"),
     ],
 )
