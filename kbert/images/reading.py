@@ -14,22 +14,21 @@ _CHANNELS = (1, 3, 4)
 _OTHER_MODES = ("1", "P", "PA", "LA", "La", "RGBa", "RGBX", "CMYK", "YCbCr", "LAB", "HSV")
 
 
-def read_images(images: Any, argument: str = "images") -> np.ndarray:
+def read_images(images: Any) -> np.ndarray:
     """Reads images in any form that Python holds them in, as `decoded` takes them.
 
     Args:
         images: some images (B,), each the name of a file (str or Path), its bytes, or its pixels,
             a uint8 array (h, w, 3), (h, w, 4) with alpha, or (h, w) in gray; the sizes may
             differ. Or one uint8 array (B, h, w, 3).
-        argument: the name of the argument, for messages.
 
     Returns:
         Bytes of files as objects (B,), where pixels are PNG files; or the array as it is.
 
     Raises:
-        ValueError, TypeError, FileNotFoundError, OSError: with the argument, the row and the file.
+        ValueError, TypeError, FileNotFoundError, OSError: with the row and the file.
     """
-    check_several(images, argument)
+    check_several(images)
     whole = images if isinstance(images, np.ndarray) or tf.is_tensor(images) else None
     if whole is not None:
         whole = np.asarray(whole)
@@ -37,21 +36,21 @@ def read_images(images: Any, argument: str = "images") -> np.ndarray:
             return whole
         if whole.dtype.kind in "uifb" and whole.ndim != 4:
             raise ValueError(
-                f"`{argument}` must be several images, as pixels a uint8 array (B, h, w, 3). "
+                "`images` must be several images, as pixels a uint8 array (B, h, w, 3). "
                 f"Received: shape={whole.shape}, dtype={whole.dtype}"
             )
         images = whole
-    files = [_file(image, f"`{argument}`, row {row}") for row, image in enumerate(images)]
+    files = [_file(image, f"`images`, row {row}") for row, image in enumerate(images)]
     found = np.empty(len(files), object)
     found[:] = files
     return found
 
 
-def check_several(images: Any, argument: str) -> None:
+def check_several(images: Any) -> None:
     """Raises a TypeError for a single image, or what is none."""
     if isinstance(images, (str, bytes, os.PathLike)) or not isinstance(images, Iterable):
         raise TypeError(
-            f"`{argument}` must be several images, as a list. Received: {argument}={_cut(images)}"
+            f"`images` must be several images, as a list. Received: images={_cut(images)}"
         )
 
 

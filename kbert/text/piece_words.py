@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 _SPACE = "\u2581"  # how a SentencePiece model writes a space
+_END = "</s>"
 _BYTE = re.compile(r"<0x([0-9A-F]{2})>")
 # Scripts without spaces between words, by the first word of a letter's name in Unicode. Pieces are
 # the best guess of their words.
@@ -40,8 +41,8 @@ class PieceWords:
         return np.equal.outer(self.numbers, np.arange(len(self.words))).astype("float64")
 
 
-def piece_words(pieces: Sequence[str], special: Sequence[str] = ("</s>",)) -> PieceWords:
-    """Joins the pieces of a SentencePiece model to words; each of the `special` ones is a word.
+def piece_words(pieces: Sequence[str]) -> PieceWords:
+    """Joins the pieces of a SentencePiece model to words; "</s>", the end, is a word.
 
     A word begins at a space. Punctuation after a word is a word of its own, but not within one
     ("don't", "3.5"). Scripts without spaces between words keep their pieces; a combining mark stays
@@ -50,23 +51,22 @@ def piece_words(pieces: Sequence[str], special: Sequence[str] = ("</s>",)) -> Pi
     groups: list[list[str]] = []
     numbers = []
     for piece, following in zip(pieces, (*pieces[1:], _SPACE)):
-        if not groups or _begins(groups[-1], piece, following, special):
+        if not groups or _begins(groups[-1], piece, following):
             groups.append([])
         groups[-1].append(piece)
         numbers.append(len(groups) - 1)
     return PieceWords([_spelled(group) for group in groups], numbers)
 
 
-def _begins(before: list[str], piece: str, following: str, special: Sequence[str]) -> bool:
+def _begins(before: list[str], piece: str, following: str) -> bool:
     """Returns whether a piece begins a word, after the pieces of another one."""
-    if piece in special or before[-1] in special or piece.startswith(_SPACE):
+    if _END in (piece, before[-1]) or piece.startswith(_SPACE):
         return True
     text = _spelled(before)
     if not text or _BYTE.fullmatch(piece) or unicodedata.category(piece[0]).startswith("M"):
         return False
     if not any(map(str.isalnum, piece)):
-        inside = following not in special and following[0].isalnum()
-        return not (inside and text[-1].isalnum())
+        return not (following[0].isalnum() and text[-1].isalnum())
     return _is_without_spaces(piece[0]) or _is_without_spaces(text[-1])
 
 

@@ -61,8 +61,8 @@ def test_no_images():
 
 @pytest.mark.parametrize("single", ["a.png", b"bytes", Path("a.png"), 5, None])
 def test_one_image_alone(single):
-    with pytest.raises(TypeError, match="`pictures` must be several images, as a list"):
-        read_images(single, "pictures")
+    with pytest.raises(TypeError, match="`images` must be several images, as a list"):
+        read_images(single)
 
 
 @pytest.mark.parametrize(

@@ -110,7 +110,7 @@ def images_and_captions(x: Any, y: Any) -> tuple[Sequence[Any], Any]:
 
 def _cuttable(images: Any) -> Sequence[Any]:
     """Returns images in a form that can be cut, each with its place: of an iterator, a list."""
-    check_several(images, "images")
+    check_several(images)
     return list(images) if isinstance(images, Iterator) else as_column(images)
 
 
