@@ -36,7 +36,8 @@ SETTINGS: dict[str, Any] = {
 _SIZE = 64
 # Image of the test part that is shown, and how many of its words fit into a line.
 _SHOWN, _WORDS = 3, 4
-_SHADES = " \u2591\u2592\u2593\u2588"
+# Characters from dark to bright.
+SHADES = " \u2591\u2592\u2593\u2588"
 
 
 def demo_captioning(output: Path, console: Console) -> dict[str, Any]:
@@ -108,4 +109,4 @@ def show_maps(words: Sequence[str], maps: np.ndarray, console: Console) -> None:
 def _shaded(weights: np.ndarray) -> str:
     """Returns rows of shades, two characters a place: letters are twice as high as wide."""
     levels = np.rint(4 * weights / (float(weights.max()) or 1.0)).astype(int)
-    return "\n".join("".join(2 * _SHADES[level] for level in row) for row in levels)
+    return "\n".join("".join(2 * SHADES[level] for level in row) for row in levels)

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from kbert.cli.actions.caption_demo import demo_captioning
+from kbert.cli.actions.caption_demo import SHADES, demo_captioning
 from kbert.cli.actions.evaluation import show_labels
 from kbert.data.classification.text_pairs import read_text_examples
 from kbert.data.entities.tagged_sentences import read_conll
@@ -191,7 +191,6 @@ ENTITY_MODEL = "minilm-ner"
 # Indices in the samples: questions of three texts, and sentences with several types of names.
 _SHOWN_QUESTIONS = (6, 13, 18)
 _SHOWN_SENTENCES = (3, 11, 17)
-_SHADES = " \u2591\u2592\u2593\u2588"
 
 
 def demo_translation(output: Path, console: Console) -> dict[str, Any]:
@@ -293,7 +292,7 @@ def show_alignment(
     most = weights.max()
     for word, row in zip(target, weights, strict=True):
         best = int(row.argmax())
-        shades = "".join(_SHADES[round(4 * float(weight / most))] for weight in row)
+        shades = "".join(SHADES[round(4 * float(weight / most))] for weight in row)
         table.add_row(
             Text(word), Text(source[best], style="cyan"), f"{row[best]:.2f}", Text(shades)
         )
