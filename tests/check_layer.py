@@ -57,8 +57,8 @@ def check_layer(
     check_shapes(output, expected_output_shape)
     check_variables(layer, expected_variables)
     check_calls(layer, arguments, keywords, output, expected_output_shape)
-    if dynamic_batch:
-        check_dynamic_batch(layer, arguments, keywords, output, expected_output_shape)
+    traced = check_dynamic_batch if dynamic_batch else check_fixed_batch
+    traced(layer, arguments, keywords, output, expected_output_shape)
     check_gradients(layer, arguments, keywords, without_gradient)
     check_serialization(layer, arguments, keywords, output, package)
     check_dtypes(layer, output, "float32", output_dtype, own_dtype)
@@ -183,19 +183,21 @@ def check_variables(
 def check_calls(
     layer: keras.layers.Layer, arguments: tuple, keywords: dict, output: Any, shape: Any
 ) -> None:
-    """Eager and graph calls agree at inference; training keeps the shapes."""
-
-    # Autograph would find nothing to convert, and take as long again.
-    @tf.function(autograph=False)
-    def graph(arguments: tuple, keywords: dict, training: bool) -> Any:
-        return run(layer, arguments, keywords, training)
-
+    """A second call computes the same; training, eager and in a graph, keeps the shapes."""
     check_close(run(layer, arguments, keywords), output, 0.0, "a second call")
-    traced = graph(arguments, keywords, False)
+    # Autograph would find nothing to convert, and take as long again.
+    training = partial(run, layer, training=True)
+    for call in (training, tf.function(training, autograph=False)):
+        check_shapes(call(arguments, keywords), shape)
+
+
+def check_fixed_batch(
+    layer: keras.layers.Layer, arguments: tuple, keywords: dict, output: Any, shape: Any
+) -> None:
+    """A trace of the batch as it is computes what the eager call does."""
+    traced = tf.function(partial(run, layer), autograph=False)(arguments, keywords)
     check_close(traced, output, 1e-5, "tf.function")
     check_shapes(traced, shape)
-    for call in (partial(run, layer), graph):
-        check_shapes(call(arguments, keywords, True), shape)
 
 
 def check_dynamic_batch(

@@ -85,5 +85,5 @@ def test_errors():
 
 
 def test_configuration():
-    init = {"units": 2, "num_layers": 2, "cell": "gru", "dropout": 0.1}
+    init = {"units": 2, "num_layers": 1, "cell": "gru", "dropout": 0.1}
     check_layer(Bidirectional, init, INPUTS, (3, 5, 4), None, call_kwargs={"padding_mask": MASK})
