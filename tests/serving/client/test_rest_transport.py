@@ -40,7 +40,8 @@ def said() -> Iterator[tuple[RestTransport, dict]]:
             self.wfile.write(words["content"])
 
     server = HTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    # `shutdown` waits for the next look at whether it was asked for.
+    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
     yield RestTransport(f"http://127.0.0.1:{server.server_address[1]}/", "a b", 2), words
     server.shutdown()
     server.server_close()
