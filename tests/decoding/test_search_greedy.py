@@ -21,6 +21,7 @@ from tests.decoding.spelling import (
     speaker_of,
     table_of,
 )
+from tests.few_examples import few_examples
 
 LETTERS = ".abz"
 
@@ -113,7 +114,7 @@ def problems(draw):
     return normalized(tables), max_lengths
 
 
-@settings(derandomize=True)
+@few_examples(12, derandomize=True)
 @given(problems())
 def test_random_tables(problem):
     tables, max_lengths = problem

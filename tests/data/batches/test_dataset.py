@@ -3,13 +3,14 @@
 import numpy as np
 import pytest
 import tensorflow as tf
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kbert.data.batches.dataset import batched_dataset
 from kbert.data.batches.packed_examples import PackedExamples, pack_examples
 from kbert.data.batches.plans import batch_plan
 from kbert.data.features.text_features import TextFeatures
+from tests.few_examples import few_examples
 from tests.small_pipelines import TOKENIZER
 
 
@@ -54,7 +55,7 @@ def same(inputs, expected):
     assert types == {"token_ids": "int32", "segment_ids": "int32", "padding_mask": "bool"}
 
 
-@settings(max_examples=20)
+@few_examples(8, thorough=20)
 @given(
     st.lists(st.integers(1, 12), min_size=1, max_size=25),
     st.booleans(),

@@ -10,6 +10,7 @@ from kbert.data.features.text_features import TextFeatures
 from kbert.data.translation.parallel_batches import Bucket
 from kbert.data.translation.parallel_pipeline import PackedPairs, parallel_dataset
 from kbert.text.subword_training import train_subwords
+from tests.few_examples import few_examples
 from tests.small_pipelines import TOKENIZER
 
 PAD, START, END = 0, 2, 3
@@ -37,6 +38,7 @@ def padded(texts, width, filler):
 LENGTHS = st.lists(st.tuples(st.integers(1, 9), st.integers(1, 9)), min_size=1, max_size=12)
 
 
+@few_examples(10)
 @given(LENGTHS, st.integers(1, 40), st.booleans())
 def test_every_pair_stands_in_one_batch_as_padded_by_hand(lengths, budget, shuffle):
     sources, targets, pairs = pairs_of(*zip(*lengths))

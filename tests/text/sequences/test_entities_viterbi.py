@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kbert.text.sequences.entities import BLOCK, tag_rules, viterbi
+from tests.few_examples import few_examples
 from tests.text import tag_reference as reference
 
 BIO = ("O", "B-X", "I-X", "B-Y", "I-Y")
@@ -25,6 +26,7 @@ def found(scores: np.ndarray, lengths: list[int], names: tuple[str, ...], block:
 
 
 @pytest.mark.parametrize("names", [BIO, IOBES, BARE])
+@few_examples(10)
 @given(data=st.data())
 def test_blocks_of_any_length_find_the_best(names: tuple[str, ...], data: st.DataObject) -> None:
     # The last tag of an IOBES text may need a word before it, so a text has two at least.

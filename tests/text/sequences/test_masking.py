@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from kbert.text.sequences.masking import TokenMasking
 from kbert.text.sequences.stateless_random import row_seeds
 from kbert.text.vocabulary import BERT_TOKENS, Vocabulary
+from tests.few_examples import few_examples
 
 ORDINARY = 20_000
 TOKENS = [
@@ -127,6 +128,7 @@ def test_every_place_and_every_replacement_has_the_same_chance():
     assert abs(halves - 0.5) < 5 * 0.5 / np.sqrt(len(other))
 
 
+@few_examples(12)
 @given(
     st.lists(st.integers(3, 24), min_size=1, max_size=6),
     st.sampled_from(
