@@ -54,7 +54,7 @@ def test_what_preprocess_returns_is_an_input_of_the_model():
 
 def test_an_epoch_of_a_budget_of_positions_ends_without_a_warning():
     model = small_classifier()
-    model.compile()
+    model.compile(run_eagerly=True)
     texts = ["good", "a very good film", "bad"] * 4
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")

@@ -321,7 +321,8 @@ def test_metrics_of_logits_are_taken():
             keras.metrics.SparseCategoricalCrossentropy(from_logits=True),
             keras.metrics.SparseTopKCategoricalAccuracy(2),
             "accuracy",
-        ]
+        ],
+        run_eagerly=True,
     )
     found = model.evaluate(INPUTS, LABELS, verbose=0)
     assert found[1] == pytest.approx(found[0], rel=1e-5)

@@ -66,7 +66,7 @@ def test_dropout_of_the_head():
 
 def test_compile_without_arguments():
     model = made_model()
-    model.compile()
+    model.compile(run_eagerly=True)
     found = model.evaluate(INPUTS, TARGETS, verbose=0, return_dict=True)
     predicted = expected_logits() >= 0
     hits = (predicted & (TARGETS > 0)).sum()
@@ -77,7 +77,7 @@ def test_compile_without_arguments():
 
 def test_weights():
     model = made_model()
-    model.compile(loss=SigmoidCrossEntropy([3.0, 1.0, 0.5]), metrics=[])
+    model.compile(loss=SigmoidCrossEntropy([3.0, 1.0, 0.5]), metrics=[], run_eagerly=True)
     expected = expected_losses(np.array([3.0, 1.0, 0.5]))
     weights = np.array([0.5, 2.0, 0.0, 1.0])
     found = model.evaluate(INPUTS, TARGETS, sample_weight=weights, verbose=0)
@@ -157,7 +157,7 @@ def test_metrics_of_keras_by_hand():
     """With a threshold of logits they are what they are of the probabilities."""
     model = made_model()
     metrics = [keras.metrics.BinaryAccuracy(threshold=0.0), keras.metrics.Recall(thresholds=0.0)]
-    model.compile(metrics=metrics)
+    model.compile(metrics=metrics, run_eagerly=True)
     found = model.evaluate(INPUTS, TARGETS, verbose=0)
     chosen, right = np.asarray(model(INPUTS)) > 0.0, TARGETS > 0.5
     assert found[1] == pytest.approx((chosen == right).mean())

@@ -48,7 +48,7 @@ def test_without_segments_and_padding():
 
 def test_cross_entropy_over_the_choices():
     model = made_model()
-    model.compile()
+    model.compile(run_eagerly=True)
     loss, accuracy = model.evaluate(CHOICES, ANSWERS, verbose=0)
     expected = reference.cross_entropy(expected_logits(), ANSWERS)
     assert loss == pytest.approx(expected.mean(), rel=1e-4)
@@ -57,6 +57,6 @@ def test_cross_entropy_over_the_choices():
 
 def test_saved_and_loaded(tmp_path):
     model = made_model()
-    model.compile()
+    model.compile(run_eagerly=True)
     model.fit(CHOICES, ANSWERS, verbose=0)
     assert "num_labels" not in saved_and_loaded(model, tmp_path, CHOICES).get_config()

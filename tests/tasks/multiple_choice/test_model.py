@@ -166,7 +166,7 @@ def test_a_dataset_of_both_by_name(model):
     columns = {"context": CONTEXTS[:4], "choices": CHOICES[:4]}
     named, plain = slices(columns).batch(2), slices((CONTEXTS[:4], CHOICES[:4])).batch(2)
     targets = slices([0, 1, 0, 1]).batch(2)
-    model.compile()
+    model.compile(run_eagerly=True)
     one, other = (
         model.evaluate(tf.data.Dataset.zip((x, targets)), verbose=0) for x in (named, plain)
     )

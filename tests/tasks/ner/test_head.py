@@ -75,7 +75,7 @@ def test_dropout_of_the_head():
 
 def test_compile_without_arguments():
     model = made_model()
-    model.compile()
+    model.compile(run_eagerly=True)
     assert isinstance(model.optimizer, AdamW) and isinstance(model.loss, TokenCrossEntropy)
     found = model.evaluate(INPUTS, LABELS, verbose=0, return_dict=True)
     shares = np.where(COUNTS[..., None], np.eye(3)[LABELS], 0.0)

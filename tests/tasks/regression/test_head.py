@@ -42,7 +42,7 @@ def test_mean_squared_error(column):
 def test_weights_are_weights_of_the_rows_and_metrics_count_rows():
     # Keras' losses average the last axis: of (B,) that would be the batch, before any weight.
     model = made_model()
-    model.compile(metrics=["mae"], weighted_metrics=["mse"])
+    model.compile(metrics=["mae"], weighted_metrics=["mse"], run_eagerly=True)
     errors, weights = expected_numbers() - TARGETS, np.array([3.0, 0.0, 1.0, 0.5], "float32")
     found = model.evaluate(
         INPUTS, TARGETS, batch_size=3, sample_weight=weights, verbose=0, return_dict=True
