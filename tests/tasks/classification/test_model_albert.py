@@ -11,7 +11,7 @@ import kbert
 from kbert.export_check.check import check
 from kbert.models.albert import Albert
 from kbert.tasks.classification.model import Classifier
-from tests.small_pipelines import TOKENIZER, VOCABULARY
+from tests.small_pipelines import TOKENIZER, VOCABULARY, computed
 
 TEXTS = ["a good film", "very bad !", "the film", "good good"] * 4
 LABELS = ["yes", "no", "no", "yes"] * 4
@@ -32,10 +32,6 @@ def trained() -> Classifier:
     return model
 
 
-def probabilities(model: Classifier) -> np.ndarray:
-    return np.asarray(model.predict(TEXTS[:4], verbose=0))
-
-
 @pytest.mark.parametrize("format", ["kbert", "huggingface"])
 def test_folders(trained: Classifier, tmp_path: Path, format: str):
     again = kbert.load(trained.save_pretrained(tmp_path / "model", format=format))
@@ -44,13 +40,13 @@ def test_folders(trained: Classifier, tmp_path: Path, format: str):
     if format == "huggingface":
         config = json.loads((tmp_path / "model" / "config.json").read_text())
         assert config["classifier_dropout_prob"] == 0.0 and "classifier_dropout" not in config
-    np.testing.assert_allclose(probabilities(again), probabilities(trained), atol=1e-6)
+    np.testing.assert_allclose(computed(again, TEXTS[:4]), computed(trained, TEXTS[:4]), atol=1e-6)
 
 
 def test_a_keras_file(trained: Classifier, tmp_path: Path):
     trained.save(tmp_path / "model.keras")
     again = keras.models.load_model(tmp_path / "model.keras")
-    np.testing.assert_allclose(probabilities(again), probabilities(trained), atol=1e-6)
+    np.testing.assert_allclose(computed(again, TEXTS[:4]), computed(trained, TEXTS[:4]), atol=1e-6)
 
 
 @pytest.mark.slow
@@ -64,4 +60,4 @@ def test_adapters(trained: Classifier, tmp_path: Path):
     folder = trained.save_pretrained(tmp_path / "model")
     adapted = Classifier.from_pretrained(folder, adapter="lora")
     assert adapted.encoder.active_adapters == ["task"]
-    np.testing.assert_allclose(adapted.predict(TEXTS), trained.predict(TEXTS), atol=1e-6)
+    np.testing.assert_allclose(computed(adapted, TEXTS), computed(trained, TEXTS), atol=1e-6)

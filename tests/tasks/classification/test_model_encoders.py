@@ -12,7 +12,7 @@ from kbert.export_check.check import check
 from kbert.models.encoder import Encoder
 from kbert.tasks.classification.model import Classifier
 from tests.models import averages
-from tests.small_pipelines import TOKENIZER, VOCABULARY
+from tests.small_pipelines import TOKENIZER, VOCABULARY, computed
 
 TEXTS = ["a good film", "very bad !", "the film", "good good"] * 2
 LABELS = ["yes", "no", "no", "yes"] * 2
@@ -40,11 +40,11 @@ def trained() -> Classifier:
 def test_files(trained: Classifier, tmp_path: Path):
     assert isinstance(trained.encoder, Encoder)
     trained.save(tmp_path / "model.keras")
-    expected = trained.predict(TEXTS, verbose=0)
+    expected = computed(trained, TEXTS)
     for path in (trained.save_pretrained(tmp_path / "model"), tmp_path / "model.keras"):
         again = kbert.load(path)
         assert type(again.encoder) is averages.Averages
-        np.testing.assert_allclose(again.predict(TEXTS, verbose=0), expected, atol=1e-6)
+        np.testing.assert_allclose(computed(again, TEXTS), expected, atol=1e-6)
 
 
 def test_arguments_of_runs_that_it_lacks(trained: Classifier, tmp_path: Path):
