@@ -47,7 +47,7 @@ def test_damage_anywhere_is_no_crash(meter_path: Path, tmp_path: Path):
     draw = random.Random(3)
     names = sorted(f.relative_to(meter_path) for f in meter_path.rglob("*") if f.is_file())
     found = 0
-    for number in range(60):
+    for number in range(24):
         folder = shutil.copytree(meter_path, tmp_path / str(number) / "1")
         file = folder / names[number % len(names)]
         content = bytearray(file.read_bytes())
@@ -60,7 +60,7 @@ def test_damage_anywhere_is_no_crash(meter_path: Path, tmp_path: Path):
         found += bool(check(folder, run=False).problems)
         shutil.rmtree(folder)
     # Some bytes say nothing that can be checked without running: a text's letter, a card's word.
-    assert found > 25
+    assert found > 10
 
 
 def test_what_is_no_export(tmp_path: Path):

@@ -1,8 +1,9 @@
 import pytest
 import tensorflow as tf
 
+from kbert.cli.actions import answering as answering_module
 from kbert.cli.actions.answering import Answering, is_export, live_answering, open_model
-from kbert.serving.export.export import export
+from kbert.serving.format.signatures import Signature, SignatureTensor
 from kbert.tasks.multiple_choice.model import MultipleChoice
 from kbert.tasks.regression.model import Regressor
 from kbert.training.runs.load_model import load_model
@@ -77,38 +78,52 @@ def test_scores_and_choices(tiny, tmp_path):
     ]
 
 
-def words_for_masks_agree(model, path):
-    """The answers of a folder are those of the model, and two words a mask where two are wanted."""
+def test_words_for_masks(tmp_path):
+    """Those of the model, and two words a mask where two are wanted."""
+    model = small_masked_language_model("mlm")
+    saved = model.save_pretrained(tmp_path / "saved")
     rows = [("a [MASK] film",), ("[MASK] [MASK]",), ("none",)]
     expected = model.answers([row[0] for row in rows])
-    answers = open_model(path).answers(rows)
+    answers = open_model(saved).answers(rows)
     for answer, one in zip(answers, expected, strict=True):
         assert answer["filled"] == one["filled"]
         for mask, wanted in zip(answer["masks"], one["masks"], strict=True):
             assert mask["words"] == [pytest.approx(word, abs=1e-5) for word in wanted["words"]]
             assert (mask["start"], mask["end"]) == (wanted["start"], wanted["end"])
-    few = open_model(path, nbest=2).answers(rows)
+    few = open_model(saved, nbest=2).answers(rows)
     masks = [mask for answer in few for mask in answer["masks"]]
     assert [len(mask["words"]) for mask in masks] == [2, 2, 2]
     assert [answer["filled"] for answer in few] == [one["filled"] for one in expected]
-
-
-def test_words_for_masks(tmp_path):
-    model = small_masked_language_model("mlm")
-    saved = model.save_pretrained(tmp_path / "saved")
-    words_for_masks_agree(model, saved)
     (more,) = open_model(saved, nbest=9).answers([("a [MASK] film",)])
     assert len(more["masks"][0]["words"]) == 9  # a live model knows more
     with pytest.raises(ValueError, match=f"at most {len(VOCABULARY)}, the words and pieces"):
         open_model(saved, nbest=len(VOCABULARY) + 1)
 
 
-def test_words_for_masks_of_an_export(tmp_path):
-    model = small_masked_language_model("mlm")
-    exported = export(model, tmp_path, max_batch_size=1)
-    words_for_masks_agree(model, exported)
+def test_no_more_words_for_masks_than_an_export_gives(tmp_path, monkeypatch):
+    """What an export answers is tested where it is loaded: here another one stands for it."""
+    text = {"text": SignatureTensor("text:0", tf.string, (None,))}
+    words = {"word": SignatureTensor("word:0", tf.string, (None, None, 5))}
+    mask = {"start": 2, "end": 8, "words": [{"word": word, "score": 0.2} for word in "abcde"]}
+
+    class Export:
+        signatures = {"serving_default": Signature(text, words)}
+
+        def input_names(self, signature):
+            return list(self.signatures[signature].inputs)
+
+        def answers(self, texts, signature):
+            return [{"filled": text, "masks": [mask, mask]} for text in texts]
+
+    monkeypatch.setattr(answering_module, "is_export", lambda path: True)
+    monkeypatch.setattr(answering_module, "load_export", lambda path: Export())
+    assert open_model(tmp_path).answers([("a",)]) == [{"filled": "a", "masks": [mask, mask]}]
+    for nbest in (2, 5):
+        (answer,) = open_model(tmp_path, nbest).answers([("a",)])
+        first = {**mask, "words": mask["words"][:nbest]}
+        assert answer == {"filled": "a", "masks": [first, first]}
     with pytest.raises(ValueError, match="`--nbest` must be at most 5, as many as the export"):
-        open_model(exported, nbest=6)
+        open_model(tmp_path, nbest=6)
 
 
 def test_what_is_neither_is_refused(tmp_path, tiny):

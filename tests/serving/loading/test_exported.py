@@ -160,6 +160,12 @@ def test_words_for_masks_whatever_the_batches(masked: Exported, masked_model: Ma
                 np.testing.assert_allclose(found[name], values, atol=1e-5)
             else:
                 assert found[name].tolist() == values.numpy().tolist(), (batch_size, name)
+    answers = masked.answers(texts)
+    assert [one["filled"].encode() for one in answers] == expected["filled"].numpy().tolist()
+    assert [len(one["masks"]) for one in answers] == [1, 0, 3, 0, 9]
+    assert {len(mask["words"]) for one in answers for mask in one["masks"]} == {5}
+    word = answers[2]["masks"][1]["words"][0]
+    assert word["word"].encode() == expected["word"].numpy()[2, 1, 0]
 
 
 def test_tables_have_the_columns_of_the_inputs(exported: Exported, texts: list[Any]):
