@@ -94,7 +94,8 @@ def test_which_weights_training_changes(learns: bool, paths: list[Path]):
     assert changed == (of_decoder | of_network if learns else of_decoder)
 
 
-@pytest.mark.parametrize("kind", ["soft", "hard", "mean", "image"])
+# Attention to one place is beside this: its gradients are tested with its losses.
+@pytest.mark.parametrize("kind", ["soft", pytest.param("hard", marks=pytest.mark.slow), "image"])
 def test_it_learns(kind: str):
     """One step after another on the same batch, of a table and of arrays."""
     model = small_captioner(kind)

@@ -257,9 +257,8 @@ def toy_language(count, seed):
     return inputs, {**targets, "next_sentence": is_random}, ids
 
 
-@pytest.mark.parametrize(
-    "objective", ["mlm_nsp", pytest.param("lm_nsp", marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("objective", ["mlm_nsp", "lm_nsp"])
 def test_it_learns_a_toy_language(objective):
     keras.utils.set_random_seed(3)
     causal = objective == "lm_nsp"
