@@ -80,7 +80,8 @@ def eager() -> Iterator[None]:
     tf.config.run_functions_eagerly(False)
 
 
-@pytest.mark.parametrize("task", TASKS)
+# A translator with a BERT has the signatures of one without; its answers are below.
+@pytest.mark.parametrize("task", [task for task in TASKS if task != "translation with BERT"])
 def test_the_signatures_of_an_export(task: str):
     check_pinned("export_signatures", task, signatures(model_of(task)))
 
