@@ -54,7 +54,7 @@ def test_files(tmp_path):
 
 
 def test_adapters(tmp_path):
-    check_adapters(small_distilbert, tmp_path)
+    check_adapters(small_distilbert, "pfeiffer", tmp_path)
 
 
 def test_it_cannot_be_causal():

@@ -63,7 +63,7 @@ def test_files(tmp_path):
 
 
 def test_adapters(tmp_path):
-    check_adapters(small_electra, tmp_path)
+    check_adapters(small_electra, "lora", tmp_path)
 
 
 def test_it_cannot_be_causal():

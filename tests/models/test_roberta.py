@@ -92,7 +92,7 @@ def test_files(tmp_path):
 
 
 def test_adapters(tmp_path):
-    check_adapters(small_roberta, tmp_path)
+    check_adapters(small_roberta, "houlsby", tmp_path)
 
 
 def test_low_precision():

@@ -9,9 +9,8 @@ from tests.pipelines.test_task_model_adapters import put_on, take_off
 from tests.small_bert import INPUTS, small_bert
 
 
-@pytest.mark.parametrize("kind", ["pfeiffer", "lora"])
-@pytest.mark.parametrize("features", [None, "last"])
-def test_predict_of_an_encoder(kind, features):
+@pytest.mark.parametrize("features, kind", [(None, "pfeiffer"), ("last", "lora")])
+def test_predict_of_an_encoder(features, kind):
     encoder = small_bert()
     model = encoder if features is None else FeatureBasedEncoder(encoder, features, "linear")
     seen = []
