@@ -116,13 +116,6 @@ def test_wrong_arguments(images, message: str):
     assert message in str(caught.value)
 
 
-def test_in_a_graph_and_in_a_pipeline(expected):
-    batches = tf.data.Dataset.from_tensor_slices(MIXED).batch(5)
-    batches = batches.map(lambda images: decoded(images, HEIGHT, WIDTH), num_parallel_calls=2)
-    parts = [pixels for pixels, _ in batches.as_numpy_iterator()]
-    assert np.array_equal(np.concatenate(parts), expected[0])
-
-
 class Decoding(tf.Module):
     """What an export does first."""
 
