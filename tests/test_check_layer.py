@@ -3,6 +3,7 @@
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from tests.check_layer import check_layer
 
@@ -155,6 +156,15 @@ def test_batch_size_frozen_in_the_trace():
 
     fails("the batch size must not be frozen. Received: Input to reshape", Frozen, package=None)
     check_layer(Frozen, {"units": 5}, X, (2, 3, 5), 2, package=None, dynamic_batch=False)
+
+
+def test_other_numbers_in_a_graph():
+    class Torn(Scaled):
+        def call(self, x, training=None):
+            return super().call(x, training) + (0.0 if tf.executing_eagerly() else 1.0)
+
+    fails("tf.function with another batch: results differ", Torn, package=None)
+    fails("tf.function: results differ", Torn, package=None, dynamic_batch=False)
 
 
 def test_nan():
