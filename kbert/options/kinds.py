@@ -242,12 +242,12 @@ def separator() -> Kind:
 def grid(keys: Sequence[str]) -> Kind:
     """Returns the kind of True, False, or a list of values for some keys."""
     return Kind(
-        f"true, false, or a list of values for each of some of {', '.join(keys)}",
+        f"true, false, or a list of numbers for each of some of {', '.join(keys)}",
         lambda v: isinstance(v, bool)
         or isinstance(v, dict)
         and v != {}
         and set(v) <= set(keys)
-        and all(isinstance(values, list) and values for values in v.values()),
+        and all(isinstance(one, list) and one and all(map(is_number, one)) for one in v.values()),
         bool,
     )
 

@@ -40,7 +40,7 @@ from kbert.options import kinds as kinds
         (
             kinds.grid(("epochs", "batch_size")),
             [True, False, {"epochs": [1, 2]}],
-            [{"epochs": []}, {"rate": [1]}, {}, [1], "yes", None],
+            [{"epochs": []}, {"epochs": [None]}, {"rate": [1]}, {}, [1], "yes", None],
             "for each of some of epochs, batch_size",
         ),
     ],

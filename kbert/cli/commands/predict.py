@@ -60,7 +60,10 @@ _Part = Annotated[
         "those of the whole."
     ),
 ]
-_BatchSize = Annotated[int, Option(min=1, help="Lines that are read and answered at a time.")]
+_BatchSize = Annotated[
+    int | None,
+    Option(min=1, help="Lines of stdin that are read and answered at a time, by default 256."),
+]
 
 
 @reported
@@ -79,7 +82,7 @@ def predict(
     source: _Input = None,
     output: _Output = None,
     part: _Part = None,
-    batch_size: _BatchSize = 256,
+    batch_size: _BatchSize = None,
 ) -> None:
     """Answer, fill or translate texts, or caption images: one JSON object a line, in order.
 
@@ -113,8 +116,8 @@ def predict(
     model_kinds.check_model(model)
     model_kinds.check_task_of_export(model, task)
     if any(one is not None for one in (source, output, part)):
-        has_texts = show or any((images, text, question, context, context_file))
-        _answer_file(model, source, output, part, has_texts, nbest, task, (text_a, text_b))
+        others = (show, batch_size, images, text, question, context, context_file)
+        _answer_file(model, source, output, part, any(others), nbest, task, (text_a, text_b))
         return
     rows = _asked(question, context, context_file) or _given(text, text_a, text_b)
     came = _came(question, context, context_file, text, text_a, text_b)
@@ -123,7 +126,7 @@ def predict(
     rows = _files(images, rows) if images else rows
     from kbert.cli.actions.answering import open_model
 
-    _write_answers(open_model(model, nbest, task), rows, came, batch_size, show)
+    _write_answers(open_model(model, nbest, task), rows, came, batch_size or 256, show)
 
 
 def _answer_file(
@@ -131,14 +134,14 @@ def _answer_file(
     source: Path | None,
     output: Path | None,
     part: str | None,
-    has_texts: bool,
+    has_others: bool,
     nbest: int | None,
     task: str | None,
     columns: tuple[str | None, str | None],
 ) -> None:
     """Answers the rows of a file, or of a part of it."""
-    if source is None or output is None or has_texts:
-        told = "and without texts or --show (--text-a and --text-b name their columns)."
+    if source is None or output is None or has_others:
+        told = "without texts, --show and --batch-size (--text-a and --text-b name their columns)."
         raise ValueError(f"`--input` and `--output` must be given together, {told}")
     one_of = _part(part)
     from kbert.serving.batch_prediction.file_prediction import check_files
