@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from kbert.checkpoints.adapter_folder import ADAPTER_CONFIG, NamedAdapter
+from kbert.checkpoints.adapter_folder import NamedAdapter
 from kbert.checkpoints.adapter_hub.settings import adapter_settings, fusion_members, identity
 from kbert.checkpoints.adapter_hub.weights import (
     HUB_NAMES,
@@ -40,11 +40,6 @@ class HubFusion:
     names: list[str]
     encoder: dict[str, Any]
     arrays: dict[str, np.ndarray]
-
-
-def is_adapter_alone(directory: str | os.PathLike[str]) -> bool:
-    """Returns whether a folder holds an adapter without its encoder, of kbert or AdapterHub."""
-    return any((Path(directory) / name).is_file() for name in (ADAPTER_CONFIG, CONFIG))
 
 
 def read_hub_adapter(directory: str | os.PathLike[str], architecture: str) -> NamedAdapter:

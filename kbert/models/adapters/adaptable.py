@@ -212,8 +212,9 @@ class Adaptable(keras.Model):
             name: its name here; None for the one that it was saved with.
 
         Raises:
-            ValueError: it is of encoders of other sizes, there is one of its name, kbert does not
-                compute its settings, or a file is damaged.
+            ValueError: it is of encoders of other sizes, or of other weights where they are beside
+                it, there is one of its name, kbert does not compute its settings, or a file is
+                damaged.
             FileNotFoundError: there is no such folder.
         """
         return load_adapter(self, name_or_directory, name)

@@ -15,6 +15,7 @@ from kbert.checkpoints.adapter_folder import (
     read_adapter,
 )
 from kbert.checkpoints.adapter_hub.folder import CONFIG, read_hub_adapter, read_hub_fusion
+from kbert.checkpoints.arrays.weight_table import POOLER
 from kbert.checkpoints.read_checkpoint import read_checkpoint
 
 _NORM = "_layer_norm/"  # in the paths of LayerNorms
@@ -32,8 +33,9 @@ def load_adapter(encoder: Any, source: str | os.PathLike[str], name: str | None)
         ValueError: it does not fit, there is one of its name, or a file is damaged.
         FileNotFoundError: there is no such folder.
     """
-    found = _found(encoder, source)
+    found, theirs = _found(encoder, source)
     _check_sizes(encoder, found.encoder, source)
+    _check_weights(encoder, theirs, source)
     chosen = found.name if name is None else name
     encoder.add_adapter(chosen, found.config)
     variables = encoder.adapters.variables_of(chosen)
@@ -74,12 +76,34 @@ def load_fusion(
     return chosen
 
 
-def _found(encoder: Any, source: str | os.PathLike[str]) -> NamedAdapter:
+def _found(
+    encoder: Any, source: str | os.PathLike[str]
+) -> tuple[NamedAdapter, dict[str, np.ndarray]]:
+    """Returns an adapter, and the weights of its encoder where they are beside it."""
     if (Path(source) / ADAPTER_CONFIG).is_file():
-        return read_adapter(source)
+        return read_adapter(source), {}
     if (Path(source) / CONFIG).is_file():
-        return read_hub_adapter(source, encoder.architecture)
-    return adapter_of(read_checkpoint(source), source)
+        return read_hub_adapter(source, encoder.architecture), {}
+    checkpoint = read_checkpoint(source)
+    return adapter_of(checkpoint, source), checkpoint.arrays
+
+
+def _check_weights(
+    encoder: Any, theirs: Mapping[str, np.ndarray], source: str | os.PathLike[str]
+) -> None:
+    """Raises a ValueError if an adapter was trained in other weights; a pooler may be another."""
+    own = encoder.to_checkpoint().arrays if theirs else {}
+    different = [
+        path
+        for path, array in theirs.items()
+        if path not in POOLER
+        and (path not in own or not np.array_equal(array.astype(own[path].dtype), own[path]))
+    ]
+    if different:
+        raise ValueError(
+            f"`{source}` must hold an adapter that was trained in this encoder. Received: one "
+            f"whose encoder differs in {len(different)} weights, such as {different[0]}"
+        )
 
 
 def _check_sizes(

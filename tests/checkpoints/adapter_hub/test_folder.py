@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from kbert.checkpoints.adapter_hub.folder import is_adapter_alone, read_hub_adapter, read_hub_fusion
+from kbert.checkpoints.adapter_hub.folder import read_hub_adapter, read_hub_fusion
 from tests.adapterhub_golden import extracted
 
 
@@ -30,11 +30,6 @@ def test_a_fusion(bert):
     assert found.names == ["pfeiffer", "gelu"]
     assert found.encoder == {"hidden_dim": 8, "num_layers": 2}
     assert {array.shape for array in found.arrays.values()} == {(8, 8), (8,)}
-
-
-def test_which_folders_are_adapters(bert):
-    assert is_adapter_alone(bert / "lora")
-    assert not is_adapter_alone(bert / "encoder") and not is_adapter_alone(bert / "none")
 
 
 def test_pickles_are_never_opened(bert):

@@ -331,6 +331,9 @@ def test_an_adapter_of_a_model_in_a_folder(tmp_path):
     other.set_active_adapters("its")
     wanted = model(INPUTS)["sequence_output"]
     np.testing.assert_array_equal(other(INPUTS)["sequence_output"], wanted)
+    assert small_bert(dtype="bfloat16").load_adapter(folder) == "one"  # the same weights, rounded
+    with pytest.raises(ValueError, match="trained in this encoder. .* differs in [0-9]+ weights"):
+        Bert(**CONFIG).load_adapter(folder)
     plain = small_bert().save_pretrained(tmp_path / "plain")
     with pytest.raises(ValueError, match="must hold one active adapter. Received: none"):
         other.load_adapter(plain)

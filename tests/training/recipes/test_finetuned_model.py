@@ -210,6 +210,6 @@ def test_a_fusion_of_adapters_of_another_encoder(tiny, adapters, tmp_path):
     other = Bert(len(TOKENS), 16, 1, 2, 32, max_sequence_length=24)
     folder = other.save_pretrained(tmp_path / "encoder", vocabulary=tiny.vocabulary)
     fuse = [str(adapters / "one"), str(adapters / "two")]
-    message = "in the encoder of this run. Received: .*one, whose encoder differs in [0-9]+ weights"
+    message = "`fuse`: `.*one` must hold .* trained in this encoder. .* differs in [0-9]+ weights"
     with pytest.raises(ValueError, match=message):
         build(tiny.config(tmp_path / "o", encoder=str(folder), fuse=fuse))
