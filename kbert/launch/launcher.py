@@ -178,7 +178,8 @@ def _end(started: Sequence[_Worker], seconds: float, patience: float) -> None:
     """Ends the running workers within `seconds`: by SIGTERM, and then by SIGKILL.
 
     They have `patience` seconds when one has failed, for which they may wait. It is also the
-    interval of repeated SIGTERMs: TensorFlow loses a signal that comes while it connects them.
+    interval of repeated SIGTERMs: TensorFlow loses a signal that comes while it connects them. A
+    training that has received one ignores the others.
     """
     last = time.monotonic() + seconds
     asked = -math.inf

@@ -112,6 +112,39 @@ def test_workers_that_are_asked_to_stop_get_their_time(seconds, signals, code, t
             os.kill(int(file.name), 0)
 
 
+SAVES = """
+import sys, time
+from pathlib import Path
+from kbert.training.runs.stopped_runs import TrainingStopped, stop_signals
+try:
+    with stop_signals() as stop:
+        with stop.deferred():
+            Path(sys.argv[1], "begun").touch()
+            while stop.received is None:
+                time.sleep(0.05)
+            time.sleep(0.7)  # a long step, and a state that takes its time
+except TrainingStopped:
+    time.sleep(0.7)  # as long as the end of a process can take
+    Path(sys.argv[1], "saved").touch()
+    sys.exit(75)
+"""
+HASTY = """
+import sys
+from kbert.launch import launcher
+launcher.launch_workers([sys.executable, "-c", *sys.argv[1:]], 1, patience=0.2)
+"""
+
+
+def test_a_worker_that_saves_for_longer_than_the_patience_is_not_interrupted(tmp_path):
+    launcher = subprocess.Popen([sys.executable, "-c", HASTY, SAVES, str(tmp_path)])
+    deadline = time.monotonic() + 60
+    while not (tmp_path / "begun").exists() and time.monotonic() < deadline:
+        time.sleep(0.1)
+    launcher.send_signal(signal.SIGTERM)
+    assert launcher.wait(30) == 75
+    assert (tmp_path / "saved").exists()
+
+
 DEAF = """
 import json, os, signal, sys, time
 from pathlib import Path

@@ -44,7 +44,8 @@ _NOTE, _BEGUN = "KBERT_LAUNCH_NOTE", "KBERT_LAUNCH_BEGUN"
 def handled_by(handler: Any, numbers: Sequence[int]) -> Iterator[None]:
     """Installs a signal handler while the block runs, then restores the handlers before it.
 
-    Only the main thread can handle signals, and a signal that the process ignores stays ignored.
+    Only the main thread can handle signals, and a signal that the process ignores stays ignored,
+    also if that began within the block.
     """
     before: dict[int, Any] = {}
     try:
@@ -57,7 +58,8 @@ def handled_by(handler: Any, numbers: Sequence[int]) -> Iterator[None]:
         yield
     finally:
         for number, own in before.items():
-            signal.signal(number, own)
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                signal.signal(number, own)
 
 
 class TrainingStopped(Exception):
@@ -97,7 +99,7 @@ class StopSignals:
             raise TrainingStopped(f"stopped by {self.received}. {self.how_to_resume}")
 
     def handle(self, number: int, frame: FrameType | None = None) -> None:
-        """Handles a signal.
+        """Handles a signal; the worker of a launcher ignores later SIGTERMs, to the process' end.
 
         Raises:
             TrainingStopped: The signal is not deferred.
@@ -105,6 +107,9 @@ class StopSignals:
         """
         before, name = self.received, signal.Signals(number).name
         self.received = before or name
+        if number == signal.SIGTERM and _NOTE in os.environ:
+            # The launcher repeats it until the process has ended, for workers that lost the first.
+            signal.signal(number, signal.SIG_IGN)
         if number == signal.SIGINT and (not self._waits or before is not None):
             raise KeyboardInterrupt
         if not self._waits:

@@ -1,10 +1,11 @@
 import gc
 import signal
 import threading
+from pathlib import Path
 
 import pytest
 
-from kbert.training.runs.stopped_runs import TrainingStopped, stop_signals
+from kbert.training.runs.stopped_runs import TrainingStopped, attempt_variables, stop_signals
 
 send = signal.raise_signal  # in this thread, at once
 
@@ -69,6 +70,24 @@ def test_the_second_ctrl_c_does_not_wait():
             assert stop.received == "SIGINT"
             send(signal.SIGINT)
             raise AssertionError("not reached")
+
+
+def test_a_worker_ignores_the_signals_that_its_launcher_repeats(monkeypatch):
+    for key, value in attempt_variables(Path("note"), worker=1, begun=False).items():
+        monkeypatch.setenv(key, value)
+    heard = []
+    before = signal.signal(signal.SIGTERM, lambda number, frame: heard.append(number))
+    try:
+        with stop_signals(), pytest.raises(TrainingStopped, match="stopped by SIGTERM"):
+            with stop_signals() as stop:
+                with stop.deferred():
+                    send(signal.SIGTERM)
+                    send(signal.SIGTERM)
+                    assert stop.received == "SIGTERM"
+        send(signal.SIGTERM)  # the state is saved, and the process about to end with its own code
+        assert not heard
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def test_handlers_are_as_before_and_what_was_ignored_stays_so():
