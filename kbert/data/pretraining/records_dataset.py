@@ -55,6 +55,10 @@ def records_dataset(
         worker: index of this worker, from 0; each record is read by one worker.
         epochs: number of epochs, whose last batch may be smaller; None: no end.
         first_batch: number of batches to skip, to resume after them. They are read, not decoded.
+
+    Raises:
+        FileNotFoundError: A file does not exist.
+        ValueError: An argument or a file cannot be used, or there are fewer records than workers.
     """
     for name, value in (("batch_size", batch_size), ("window_examples", window_examples)):
         if value < 1:
@@ -63,6 +67,7 @@ def records_dataset(
     names = [os.fspath(file) for file in files]
     compression = _compression(names)
     features = _features(names, compression)
+    _check_count(names, compression, workers)
     window = window_examples if shuffle else 0
     records = _reader(names, compression, seed, window, worker, workers)
     rounds = tf.data.Dataset.counter() if epochs is None else tf.data.Dataset.range(epochs)
@@ -74,6 +79,19 @@ def records_dataset(
     dataset = read_ahead(unsharded(batches))
     dataset.check_files = partial(_check_files, names, compression)
     return dataset
+
+
+def _check_count(names: Sequence[str], compression: str, workers: int) -> None:
+    """Checks that each worker has a record: without one its dataset would search without an end."""
+    if len(names) >= workers:  # each has a file, and each file has a record
+        return
+    first = tf.data.TFRecordDataset(names, compression).ignore_errors().take(workers)
+    count = sum(1 for _ in first)
+    if count < workers:
+        raise ValueError(
+            f"`files` must have at least a whole record for each of {workers} workers. "
+            f"Received: {count}"
+        )
 
 
 def _check_files(names: Sequence[str], compression: str) -> None:

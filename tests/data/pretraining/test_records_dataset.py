@@ -42,6 +42,17 @@ def made(tmp_path_factory):
     return found, shard_paths(folder / "1", 1), shard_paths(folder / "5", 5), dataset
 
 
+def test_each_worker_must_have_a_record(made, tmp_path):
+    found = made[0]
+    one = [tuple({name: x[:3] for name, x in part.items()} for part in found[0])]
+    write_records(one, tmp_path / "few", 1)
+    few = shard_paths(tmp_path / "few", 1)
+    each = [rows(batches(few, worker=i, workers=3, epochs=1)) for i in range(3)]
+    assert [len(some) for some in each] == [1, 1, 1]
+    with pytest.raises(ValueError, match="a whole record for each of 4 workers. Received: 3$"):
+        records_dataset(few, batch_size=1, workers=4)
+
+
 def test_what_was_written_is_read(made):
     expected, single, five, dataset = made
     found = batches(single, shuffle=False, epochs=1)
