@@ -1,24 +1,13 @@
 """`kbert plot`."""
 
-from enum import Enum
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
 from typer import Argument, Option
 
+from kbert.cli.commands.plot_options import Picture, check_options
 from kbert.cli.commands.verb import reported, write_result
-
-
-class Picture(str, Enum):
-    """The kinds of plots."""
-
-    span = "span"
-    attention = "attention"
-    alignment = "alignment"
-    caption = "caption"
-    fusion = "fusion"
-    curve = "curve"
-
 
 _Picture = Annotated[
     Picture | None,
@@ -26,7 +15,7 @@ _Picture = Annotated[
         help="Start and end along the text, a heat map of the encoder's attention, what a "
         "translation comes from, where the words of a caption were looked for, which adapters of "
         "a fusion each layer listens to, or the curves of the training; by default the alignment "
-        "of translators, the caption of images, else attention."
+        "of translators, the caption of --image, the fusion over --input, else attention."
     ),
 ]
 _Layer = Annotated[
@@ -85,27 +74,35 @@ def plot(
 
       kbert plot runs/topics --picture curve --output curve.svg
     """
-    from kbert.cli.actions.model_kinds import check_model
     from kbert.plots.figures import check_ending, write_figure
 
     check_ending(output)
-    given = [one for one in (text, question, context) if one is not None]
-    _check_files(picture, image, source, given)
-    if picture is Picture.curve:
-        figure = _curve(model, metrics)
-    else:
-        check_model(model, exports=False)
-        texts = [] if image or source else _texts(text, question, context)
-        from kbert.training.runs.load_model import load_model
-
-        loaded = load_model(model)
-        if image is not None:
-            figure = _caption(loaded, picture, image)
-        elif picture is Picture.fusion:
-            figure = _fusion(model, loaded, texts, source)
-        else:
-            figure = _of_texts(loaded, picture, texts, layer, head, pieces)
+    given: dict[str, Any] = {"--image": image, "--input": source}
+    given |= {"--layer": layer, "--head": head, "--pieces": pieces, "--metrics": metrics}
+    given |= {"--text": text, "--question": question, "--context": context}
+    if picture is None:
+        picture = Picture.caption if image else Picture.fusion if source else None
+    check_options(picture, given)
+    figure = _curve(model, metrics) if picture is Picture.curve else _of(model, picture, given)
     write_result({"picture": str(write_figure(figure, output))})
+
+
+def _of(directory: Path, picture: Picture | None, given: Mapping[str, Any]) -> Any:
+    """Draws a picture of a model."""
+    from kbert.cli.actions.model_kinds import check_model
+
+    check_model(directory, exports=False)
+    image, source = given["--image"], given["--input"]
+    names = ("--text", "--question", "--context")
+    texts = [] if image else _texts(source, *(given[name] for name in names))
+    from kbert.training.runs.load_model import load_model
+
+    model = load_model(directory)
+    if image is not None:
+        return _caption(model, image)
+    if picture is Picture.fusion:
+        return _fusion(directory, model, texts, source)
+    return _of_texts(model, picture, texts, given)
 
 
 def _curve(directory: Path, metrics: str | None) -> Any:
@@ -128,24 +125,11 @@ def _curve(directory: Path, metrics: str | None) -> Any:
     return plot_curves(records, names, "epoch", found.get("averaged_epochs") or kept, known)
 
 
-def _check_files(
-    picture: Picture | None, image: Path | None, source: Path | None, texts: list[str]
-) -> None:
-    """Checks the files of a picture before TensorFlow is imported."""
-    from kbert.training.run import check_file
-
-    if source is not None and (picture is not Picture.fusion or image is not None or texts):
-        raise ValueError("`--input` must be given for `--picture fusion` only, instead of texts.")
-    for option, path in (("--image", image), ("--input", source)):
-        if path is not None:
-            check_file(option, path)
-
-
-def _texts(text: str | None, question: str | None, context: str | None) -> list[str]:
-    if text is not None and question is None and context is None:
-        return [text]
-    if text is None and question is not None and context is not None:
-        return [question, context]
+def _texts(source: Path | None, *texts: str | None) -> list[str]:
+    """Returns a text, or a question and its context; none instead of the texts of a file."""
+    given = [text for text in texts if text is not None]
+    if given in ([texts[0]], list(texts[1:])) if source is None else not given:
+        return given
     raise ValueError(
         "`--text`, or `--question` and `--context`, or `--image` must be given, or `--input` for a "
         "fusion."
@@ -161,12 +145,7 @@ _WANTED = {
 
 
 def _of_texts(
-    model: Any,
-    picture: Picture | None,
-    texts: list[str],
-    layer: int | None,
-    head: int | None,
-    pieces: bool,
+    model: Any, picture: Picture | None, texts: list[str], given: Mapping[str, Any]
 ) -> Any:
     from kbert.plots.pictures import plot_span
     from kbert.tasks.registry import task_of
@@ -181,26 +160,25 @@ def _of_texts(
                 f"`--picture {picture.value}` must be given for {wanted}. "
                 f"Received: {type(model).__name__}"
             )
+    check_options(picture, given)
+    layer, head = given["--layer"], given["--head"]
     if picture is Picture.span:
         found = model.boundaries(*texts)
         return plot_span(found.tokens, found.start, found.end, found.span, texts[0])
     if picture is Picture.alignment:
-        return _alignment(model, texts[0], layer, head, pieces)
-    return _attention(task.attention(model, texts), layer, head)
+        return _alignment(model, texts[0], layer, head, given["--pieces"])
+    return _attention(*task.attention(model, texts), layer, head)
 
 
-def _caption(model: Any, picture: Picture | None, image: Path) -> Any:
+def _caption(model: Any, image: Path) -> Any:
     from kbert.plots.caption_maps import plot_caption
     from kbert.tasks.captioning.attention_maps import word_maps
     from kbert.tasks.registry import task_of
     from kbert.tasks.task import Task
 
-    pictures = (task_of(model) or Task()).pictures
-    if Picture.caption.value not in pictures or picture not in (None, Picture.caption):
-        raise ValueError(
-            "`--image` must be given for a captioner, and for no other picture. "
-            f"Received: {type(model).__name__}"
-        )
+    if Picture.caption.value not in (task_of(model) or Task()).pictures:
+        kind = type(model).__name__
+        raise ValueError(f"`--image` must be given for a captioner. Received: {kind}")
     found = word_maps(model, image)
     if not found.words:
         raise ValueError(f"`--image` must have a caption. Received: {image}, whose is empty")
@@ -242,10 +220,9 @@ def _examples(directory: Path, model: Any, source: Path) -> Any:
     return task.measured_examples(source, columns, model)
 
 
-def _attention(found: Any, layer: int | None, head: int | None) -> Any:
+def _attention(tokens: Any, scores: Any, layer: int | None, head: int | None) -> Any:
     from kbert.plots.pictures import plot_attention
 
-    tokens, scores = found
     if not scores:
         raise ValueError(
             "`--picture attention` must be given for a model with attention. Received: one without"
@@ -270,8 +247,7 @@ def _alignment(model: Any, text: str, layer: int | None, head: int | None, piece
         raise ValueError("`--text` must have something to translate. Received: an empty text")
     shown = found if pieces else found.in_words()
     matrix = shown.mean(number, None if head is None else head - 1)
-    about = f"alignment, {_which(number, head)}"
-    return plot_alignment(shown.source, shown.target, matrix, about)
+    return plot_alignment(shown.source, shown.target, matrix, f"alignment, {_which(number, head)}")
 
 
 def _layer(layer: int, count: int) -> int:

@@ -103,6 +103,7 @@ def test_a_translator(arguments, title, labels, translator, tmp_path):
         (["--text", "a", "--head", "3"], "`--head` must be in 1 to 2. Received: 3"),
         (["--text", " "], "`--text` must have something to translate. Received: an empty text"),
         (["--question", "a", "--context", "a"], "must be given for a translator, with --text. Rec"),
+        (["--text", "a", "--metrics", "loss"], "for curve only. Received: --picture alignment"),
     ],
 )
 def test_bad_options_of_a_translator(arguments, message, translator, tmp_path):
@@ -117,6 +118,10 @@ def test_bad_options_of_a_translator(arguments, message, translator, tmp_path):
         (["--text", "a", "--head", "3"], "`--head` must be in 1 to 2. Received: 3"),
         (["--text", "a", "--layer", "0"], "`--layer` must be in 1 to 1. Received: 0"),
         (["--text", "a", "--picture", "span"], "for a model that answers questions"),
+        (["--text", "a", "--pieces"], "`--pieces` must be given for alignment only. Received: --p"),
+        (["--text", "a", "--picture", "curve"], "for span or attention or alignment or fusion on"),
+        (["--layer", "1", "--picture", "curve"], "for attention or alignment only. Received: --p"),
+        (["--picture", "span", "--image", "a.png"], "`--image` must be given for caption only. R"),
         (["--text", "a", "--picture", "alignment"], "must be given for a translator, with --text."),
         (["--question", "a"], "`--question` and `--context`, or `--image` must be given"),
     ],
@@ -170,9 +175,9 @@ def test_a_fusion_over_a_file(fused, tmp_path):
     "arguments, message",
     [
         (["--picture", "fusion"], "must be given, or `--input` for a fusion."),
-        (["--input", "a.tsv"], "`--input` must be given for `--picture fusion` only, instead of"),
-        (["--picture", "fusion", "--input", "a", "--text", "a"], "only, instead of texts."),
-        (["--picture", "fusion", "--input", "no.tsv"], "`--input` must be a file. Received: 'no"),
+        (["--picture", "span", "--input", "a"], "`--input` must be given for fusion only. Receive"),
+        (["--input", __file__, "--text", "a"], "must be given, or `--input` for a fusion."),
+        (["--input", "no.tsv"], "`--input` must be a file. Received: 'no"),
         (["--picture", "fusion", "--text", "a"], "kbert train --fuse` makes it. Received: Class"),
     ],
 )
