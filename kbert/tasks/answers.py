@@ -1,12 +1,12 @@
 """Parts that the answers of several tasks share: plain values, spans, marks in a text."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from rich.text import Text
 
-ANSWER_STYLE = "bold black on green"
+_ANSWER_STYLE = "bold black on green"
 # Characters of the text that are shown on each side of what is marked.
 _AROUND = 300
 
@@ -55,9 +55,16 @@ def marked(content: str, marks: Iterable[tuple[int, int, Text]]) -> Text:
     return shown.append(content[done:])
 
 
-def around(text: Text, start: int, end: int) -> Text:
-    """Returns the part of a long text around what is marked."""
-    begin, stop = max(0, start - _AROUND), min(len(text), end + _AROUND)
+def answer_mark(answer: str) -> Text:
+    """Returns an answer as it is marked; brackets show its ends where there are no colours."""
+    return Text(f"[{answer}]", _ANSWER_STYLE)
+
+
+def with_answers(content: str, places: Sequence[tuple[int, int]]) -> Text:
+    """Returns the part of a text around answers at places (start, end), with these marked."""
+    text = marked(content, [(start, end, answer_mark(content[start:end])) for start, end in places])
+    end = places[-1][1] + 2 * len(places)  # their brackets
+    begin, stop = max(0, places[0][0] - _AROUND), min(len(text), end + _AROUND)
     before, after = "... " if begin else "", " ..." if stop < len(text) else ""
     return Text.assemble((before, "dim"), text[begin:stop], (after, "dim"))
 

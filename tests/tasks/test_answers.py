@@ -1,7 +1,6 @@
 import numpy as np
-from rich.text import Text
 
-from kbert.tasks.answers import Span, around, plain_values, records, spans
+from kbert.tasks.answers import Span, plain_values, records, spans, with_answers
 
 
 def test_values_are_those_of_json():
@@ -16,5 +15,8 @@ def test_columns_become_rows():
 
 
 def test_only_the_neighbourhood_of_a_mark_is_shown():
-    text = Text("x" * 400 + "Ann" + "y" * 10)
-    assert around(text, 400, 403).plain == "... " + "x" * 300 + "Ann" + "y" * 10
+    text = "x" * 400 + "Ann" + "y" * 10
+    assert with_answers(text, [(400, 403)]).plain == "... " + "x" * 300 + "[Ann]" + "y" * 10
+    text = "x" * 10 + "Ann, Bob" + "y" * 400
+    shown = with_answers(text, [(10, 13), (15, 18)]).plain
+    assert shown == "x" * 10 + "[Ann], [Bob]" + "y" * 300 + " ..."

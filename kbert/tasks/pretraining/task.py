@@ -6,7 +6,7 @@ from typing import Any
 
 from rich.text import Text
 
-from kbert.tasks.answers import ANSWER_STYLE, marked, records
+from kbert.tasks.answers import answer_mark, marked, records
 from kbert.tasks.task import Task
 
 # The classes of transformers whose heads can be loaded.
@@ -59,7 +59,7 @@ class PretrainingTask(Task):
 
     def show_answer(self, row: tuple[str, ...], answer: Mapping[str, Any], console: Any) -> None:
         masks = answer["masks"]
-        best = [Text(mask["words"][0]["word"], ANSWER_STYLE) for mask in masks]
+        best = [answer_mark(mask["words"][0]["word"]) for mask in masks]
         marks = [(mask["start"], mask["end"], word) for mask, word in zip(masks, best)]
         console.print(marked(row[-1], marks))
         for number, mask in enumerate(masks, start=1):

@@ -12,7 +12,7 @@ from kbert.data.questions.question_examples import QuestionExamples, required_an
 from kbert.data.questions.squad import read_questions
 from kbert.data.tables.table import check_columns
 from kbert.metrics.answers import import_evaluations, squad2_metrics, squad_metrics
-from kbert.tasks.answers import ANSWER_STYLE, Span, around, plain_values, records, spans
+from kbert.tasks.answers import Span, plain_values, records, spans, with_answers
 from kbert.tasks.options import FEATURE_OPTIONS
 from kbert.tasks.reading_task import ReadingTask
 
@@ -120,9 +120,7 @@ class QuestionAnsweringTask(QuestionTask):
         if not answer["has_answer"]:
             console.print(Text(f"no answer ({answer['score']:.2f})", style="red"))
             return
-        text = Text(row[1])
-        text.stylize(ANSWER_STYLE, answer["start"], answer["end"])
-        console.print(around(text, answer["start"], answer["end"]))
+        console.print(with_answers(row[1], [(answer["start"], answer["end"])]))
         for number, one in enumerate(answer["nbest"], start=1):
             console.print(Text(f"  {number}. {one['answer']}  {one['score']:.3f}", style="dim"))
 

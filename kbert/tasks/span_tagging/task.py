@@ -7,7 +7,7 @@ from rich.text import Text
 
 from kbert.data.questions.question_examples import QuestionExamples
 from kbert.metrics.answers import exact_and_overlap_f1
-from kbert.tasks.answers import ANSWER_STYLE, Spans, around, records, spans
+from kbert.tasks.answers import Spans, records, spans, with_answers
 from kbert.tasks.ner.task import is_span_tagger
 from kbert.tasks.options import FEATURE_OPTIONS
 from kbert.tasks.question_answering.task import QuestionTask
@@ -47,10 +47,7 @@ class SpanTaggingTask(QuestionTask):
         if not answers:
             console.print(Text("no answer", style="red"))
             return
-        text = Text(row[1])
-        for one in answers:
-            text.stylize(ANSWER_STYLE, one["start"], one["end"])
-        console.print(around(text, answers[0]["start"], answers[-1]["end"]))
+        console.print(with_answers(row[1], [(one["start"], one["end"]) for one in answers]))
 
     def is_huggingface(self, architecture: str | None, checkpoint: Any) -> bool:
         return is_span_tagger(architecture, checkpoint)

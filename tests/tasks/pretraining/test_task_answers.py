@@ -9,7 +9,7 @@ def test_words_for_masks():
     ]
     answer = {"filled": "a big dog", "masks": masks}
     plain, styled = shown(("a [MASK] dog [MASK][x]",), answer)
-    expected = ["a big dog ##s[x]", "  1. big 0.500, red 0.250", "  2. ##s 1.000"]
+    expected = ["a [big] dog [##s][x]", "  1. big 0.500, red 0.250", "  2. ##s 1.000"]
     assert plain.splitlines()[:3] == expected
-    assert "a \x1b[1;30;42mbig\x1b[0m dog" in styled
+    assert "a \x1b[1;30;42m[big]\x1b[0m dog" in styled
     assert shown(("none",), {"filled": "none", "masks": []})[0].splitlines() == ["none", ""]
