@@ -91,6 +91,7 @@ class EpochRecord(keras.callbacks.Callback):
         self._seconds_before = 0.0
         self._step = self._done = 0  # in all, and of this `fit` in the running epoch
         self._measured_on = ""
+        self._compiles = True  # in the first epoch of a process
 
     @property
     def kept(self) -> Path:
@@ -169,7 +170,9 @@ class EpochRecord(keras.callbacks.Callback):
             logs.update({f"val_{name}": value for name, value in record["validation"].items()})
         self.epochs.append(record)
         self._keep(epoch + 1, record)
-        self._log.line(_epoch_line(record, self._config.epochs, self.best_epoch == epoch + 1))
+        is_best = self.best_epoch == epoch + 1
+        self._log.line(_epoch_line(record, self._config.epochs, is_best, self._compiles))
+        self._compiles = False
         if self.is_over(epoch + 1):
             self.model.stop_training = True
             if epoch + 1 < self._config.epochs:
@@ -232,14 +235,16 @@ class EpochRecord(keras.callbacks.Callback):
             shutil.rmtree(self._folder / f"epoch-{before}", ignore_errors=True)
 
 
-def _epoch_line(record: dict[str, Any], epochs: int, kept: bool) -> str:
+def _epoch_line(record: dict[str, Any], epochs: int, kept: bool, compiles: bool) -> str:
     parts = [f"loss {record['training']['loss']:.4f}"]
     measured = record.get("validation", {})
     # Training has a loss too; the other metrics are those of validation alone.
     names = {"loss": "validation loss"}
     parts += [f"{names.get(name, name)} {value:.4f}" for name, value in measured.items()]
     mark = ", kept" if kept and measured else ""
+    compiling = " with compiling" if compiles else ""
     return (
-        f"epoch {record['epoch']}/{epochs}: {', '.join(parts)}  ({record['seconds']:.1f} s, "
+        f"epoch {record['epoch']}/{epochs}: {', '.join(parts)}  "
+        f"({record['seconds']:.1f} s{compiling}, "
         f"{record['tokens_per_second']:,.0f} tokens/s){mark}"
     )

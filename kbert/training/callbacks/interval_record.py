@@ -87,7 +87,7 @@ class IntervalRecord(StateSaver):
         self._log.line(interval_line(record, self._total_steps))
         if len(self.intervals) == 1 and self.input_speed is not None:
             times = self.input_speed / record["tokens_per_second"]
-            self._log.line(f"  the input alone gives {times:.1f} times what the model takes")
+            self._log.line(f"  the input pipeline gives {times:.1f} times what the model takes")
         self._stop_if(self._asked())
 
 

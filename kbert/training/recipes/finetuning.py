@@ -136,7 +136,7 @@ def report_lines(report: dict[str, Any]) -> str:
     lines.append(
         f"steps: {report['steps']} ({report['warmup_steps']} of warm-up); "
         f"padding: {report['padding_share']:.1%} of the batches; "
-        f"input alone: {report['input_tokens_per_second']:,.0f} tokens/s"
+        f"input pipeline: up to {report['input_tokens_per_second']:,.0f} tokens/s"
     )
     lines.append(f"parameters: {report['parameters']:,}")
     return "\n".join(lines)

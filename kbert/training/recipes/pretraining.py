@@ -73,8 +73,8 @@ class Pretraining(Recipe):
             self.log.line(f"{part}: {about}")
         self.log.line(
             f"parameters: {report['parameters']:,}; steps: {config.steps:,} of "
-            f"{self._tokens_per_step:,} tokens ({config.warmup:,} of warm-up); input alone: "
-            f"{report['input_tokens_per_second']:,.0f} tokens/s"
+            f"{self._tokens_per_step:,} tokens ({config.warmup:,} of warm-up); input "
+            f"pipeline: up to {report['input_tokens_per_second']:,.0f} tokens/s"
         )
 
     def _start_report(self, hashes: dict[str, str]) -> dict[str, Any]:

@@ -106,7 +106,7 @@ def run_recipe(recipe: Recipe) -> Path:
                 runs.write_json(environment(), folder / runs.ENVIRONMENT)
                 with stop.deferred():
                     recipe.fit(folder, stop)
-                tell_stage("writing and measuring the weights that stay")
+                tell_stage("writing the model, and measuring it on held-out examples")
                 metrics = recipe.finish(folder)
                 metrics["seconds"] = time.perf_counter() - begin
                 runs.write_json(metrics, folder / runs.METRICS)
@@ -173,7 +173,7 @@ class EpochRecipe(Recipe):
         epoch = self.write_model(folder)
         final = self.measured(folder / runs.MODEL)
         if not final:
-            self.log.line("not measured: there is neither a `validation` nor a `test` file")
+            self.log.line("not measured: neither --validation nor --test was given")
         monitor = self.record.monitor if "validation" in final else None
         about = {"task": self.config.task, "glue": self.glue, "monitor": monitor, **epoch}
         return {**about, "final": final, "epochs": self.record.epochs}

@@ -33,7 +33,7 @@ def test_a_run_from_file_and_options(tiny, tmp_path):
         f"loading the encoder {tiny.encoder}",
         "tokenizing",
         "compiling the first step",
-        "writing and measuring the weights that stay",
+        "writing the model, and measuring it on held-out examples",
     ]
     assert " ..." not in (output / "log.txt").read_text()
     again = invoke("--config", file, "--output", output)

@@ -60,8 +60,8 @@ def test_a_run_on_records(config, eagerly):
     assert [one["step"] for one in run.metrics["intervals"]] == [2, 3]
     assert "next_sentence_accuracy" in run.metrics["final"]["validation"]
     text = (run.directory / "log.txt").read_text()
-    assert "train: 2 files" in text and "input alone: " in text
-    assert "the input alone gives" in text
+    assert "train: 2 files" in text and "input pipeline: up to " in text
+    assert "the input pipeline gives" in text
 
 
 def test_the_damaged_one_of_several_is_named(config, tokenizer, tmp_path):

@@ -103,7 +103,7 @@ def test_choices_without_validation(choices_run):
     assert run.metrics["monitor"] is None and run.metrics["final"] == {}
     assert run.metrics["kept_epoch"] == 1
     said = (run.directory / "log.txt").read_text()
-    assert "not measured: there is neither a `validation` nor a `test` file" in said
+    assert "not measured: neither --validation nor --test was given" in said
     check_run("fine-tuning, multiple choice", run.directory, ("metrics.json", "report.json"))
     assert len(load(run.model_directory).answers((["the"], [["good", "bad"]]))[0]["scores"]) == 2
 
