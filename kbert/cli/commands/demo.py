@@ -3,9 +3,10 @@
 from pathlib import Path
 from typing import Annotated
 
-from typer import Option, echo
+from typer import Option
 
 from kbert.cli.commands.verb import reported
+from kbert.training.runs.run_directory import tell_stage
 
 
 @reported
@@ -36,7 +37,7 @@ def demo(
             f"`--output` must be a folder of the demo's own. Received: {output}, whose folder "
             f"{drawn.name} would be replaced"
         )
-    echo("Loading TensorFlow ...", err=True)
+    tell_stage("loading TensorFlow")
     from kbert.cli.actions.demo import run_demo
 
     run_demo(output)

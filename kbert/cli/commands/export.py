@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 from typing import Annotated, Any
 
-from typer import Argument, Exit, Option
+from typer import Argument, Exit, Option, echo
 
 from kbert.cli.actions.portable_formats import SAVED_MODEL, check_portable
 from kbert.cli.commands.verb import FAILURE, reported, write_report, write_result
@@ -147,6 +147,7 @@ def _write_saved_model(
         named = model_name(run) if name is None else name
         path = write_export(model, base, named, about=about, frozen=frozen, **settings)
     write_result({"export": str(path), "signatures": _signatures(path), **measured})
+    echo(f"Try: kbert predict {path.parent} ...; to serve it: {base / 'README.md'}", err=True)
 
 
 def models_of(runs: list[Path]) -> list[Path]:

@@ -3,9 +3,10 @@
 from pathlib import Path
 from typing import Annotated, Any
 
-from typer import Argument, Exit, echo
+from typer import Argument, Exit
 
-from kbert.cli.commands.verb import FAILURE, reported, write_report, write_result
+from kbert.cli.commands.verb import FAILURE, reported, shipped_names, write_report, write_result
+from kbert.training.runs.run_directory import tell_stage
 
 
 @reported
@@ -15,6 +16,7 @@ def info(
         Argument(
             help="A run, an export, a checkpoint, or a published name.",
             metavar="RUN_OR_EXPORT_OR_CHECKPOINT",
+            autocompletion=shipped_names,
         ),
     ],
 ) -> None:
@@ -50,15 +52,16 @@ def doctor() -> None:
 
     Versions, extras, devices, the processor's instructions, free memory
     and disk; then a model that comes with kbert answers a question,
-    within about ten seconds. Nothing is downloaded. Where stdout is not a
-    terminal the result is JSON there too, for bug reports; exit code 1
-    means that something is broken.
+    within about ten seconds. Nothing is downloaded. The list is on
+    stderr; where stdout goes elsewhere than that, and to no terminal,
+    the result is JSON there too, for bug reports. Exit code 1 means
+    that something is broken.
 
     Example:
 
       kbert doctor > doctor.json
     """
-    echo("Loading TensorFlow ...", err=True)
+    tell_stage("loading TensorFlow")
     from kbert.cli.actions.doctor import diagnosis, shown
 
     report = diagnosis()

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from rich.console import Console
 from typer import Argument, Option, echo
 
-from kbert.cli.commands.verb import reported, write_line, write_result
+from kbert.cli.commands.verb import reported, shipped_names, write_line, write_result
 
 Row = tuple[str, ...]
 _Task = Annotated[str | None, Option(help="The task, of an export that has several.")]
@@ -27,6 +27,7 @@ _Model = Annotated[
     Argument(
         help="A run, a model's folder, an export, or a name such as minilm-squad.",
         metavar="RUN_OR_EXPORT",
+        autocompletion=shipped_names,
     ),
 ]
 _Images = Annotated[
@@ -89,15 +90,15 @@ def predict(
     Texts come from --text, or one a line from stdin, of any number.
     Images are files, as arguments or one name a line from stdin.
     For a model of pairs, a tab stands between the two, also between
-    question and context; for multiple choice, between the context and
-    each choice. A line may also be a JSON object with the names of the
-    texts.
+    question and context; for multiple choice, between the context and each
+    choice. A line may also be a JSON object with the names of the texts.
 
     Examples:
 
       kbert predict runs/topics --text "Where is my parcel?"
 
       kbert predict runs/topics < questions.txt > answers.jsonl
+
       kbert predict runs/en-de --text "A man reads." --nbest 3
 
       kbert predict runs/captions photo.jpg another.png

@@ -6,7 +6,6 @@ from typing import Annotated, Any
 
 import typer
 from typer import Argument
-from typer.core import TyperCommand
 
 from kbert.cli.commands import verb
 from kbert.hints import nearest
@@ -40,6 +39,7 @@ def train(
             f"{CAPTIONING}, {MULTI_TASK} or {STAGES}, which must be the first word and have "
             "options of their own.",
             metavar="TASK",
+            autocompletion=lambda incomplete: [t for t in _EVERY if t.startswith(incomplete)],
         ),
     ] = None,
     config: verb.ConfigFile = None,
@@ -69,11 +69,10 @@ def train(
         raise ValueError(f"`{task}` must be the first word: kbert train {task} ...")
     verb.check_config_file(config)
     named = read_config_file(config).get("task") if task is None and config else task
-    known = (*TASKS, *_OWN)  # the latter for a hint: this verb's configuration lacks them
-    if isinstance(named, str) and named not in known:
+    if isinstance(named, str) and named not in _EVERY:
         raise ValueError(
-            f"`task` must be one of {', '.join(known)}. Received: task={named!r}."
-            f"{nearest(named, known)}"
+            f"`task` must be one of {', '.join(_EVERY)}. Received: task={named!r}."
+            f"{nearest(named, _EVERY)}"
         )
     run_and_tell(verb.checked_config(RunConfig, config, {**given, "task": task}), _SHOWN)
 
@@ -197,7 +196,7 @@ def run_and_tell(config: StoredConfig, keys: Sequence[str]) -> None:
     verb.write_result({"run": str(run.directory), "model": str(run.model_directory), **shown})
 
 
-class TrainCommand(TyperCommand):
+class TrainCommand(verb.VerbCommand):
     """The command `kbert train`, which delegates to others for tasks with their own options."""
 
     def make_context(
@@ -212,7 +211,8 @@ class TrainCommand(TyperCommand):
         app = typer.Typer(
             add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="rich"
         )
-        app.command(context_settings={"help_option_names": ["-h", "--help"]})(own)
+        settings = {"help_option_names": ["-h", "--help"]}
+        app.command(cls=verb.VerbCommand, context_settings=settings)(own)
         return typer.main.get_command(app).make_context(info_name, args, parent, **extra)
 
 
@@ -291,10 +291,9 @@ train_multi_task = verb.with_run_options(train_multi_task, MultiTaskConfig)
 train_stages = verb.with_run_options(train_stages, StagesConfig)
 # Tasks with options of their own -> their commands.
 _OWN = {
-    TRANSLATION: train_translation,
-    CAPTIONING: train_captioning,
-    MULTI_TASK: train_multi_task,
-    STAGES: train_stages,
+    **{TRANSLATION: train_translation, CAPTIONING: train_captioning},
+    **{MULTI_TASK: train_multi_task, STAGES: train_stages},
 }
+_EVERY = (*TASKS, *_OWN)  # a task's configuration knows TASKS alone
 prepare = verb.with_run_options(prepare, PreparationConfig)
 pretrain = verb.with_run_options(pretrain, PretrainingConfig)

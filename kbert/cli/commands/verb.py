@@ -16,7 +16,9 @@ from typing import Annotated, Any, Optional, TypeVar
 
 from typer import Abort, Exit, Option, echo
 from typer.core import TyperCommand
+from typer.models import OptionInfo
 
+from kbert.hints import nearest_options
 from kbert.options.configuration import Configuration
 from kbert.options.kinds import kind_of, read_config_file
 from kbert.tasks.registry import FINETUNED
@@ -50,6 +52,7 @@ def reported(verb: Callable[..., None]) -> Callable[..., None]:
 
     Exit code 2 stands for bad input, 75 for a training that was asked to stop and can be resumed, 1
     for everything else. With `--debug` (or the variable KBERT_DEBUG) the traceback comes first.
+    What was given as an option is named as one, `--epochs` for `epochs`.
     """
 
     @functools.wraps(verb)
@@ -71,7 +74,10 @@ def reported(verb: Callable[..., None]) -> Callable[..., None]:
         except Exception as error:
             if os.environ.get(DEBUG):
                 traceback.print_exc()
-            echo(f"Error: {_message(error)}", err=True)
+            options = _options(wrapped)
+            if kwargs.get("config") is not None:  # what was not given may be a key of that file
+                options = {name: options[name] for name in options if kwargs.get(name) is not None}
+            echo(f"Error: {_with_options(_message(error), options)}", err=True)
             raise Exit(BAD_INPUT if isinstance(error, _USERS) else FAILURE) from error
 
     return wrapped
@@ -84,6 +90,27 @@ def _message(error: BaseException) -> str:
         return text
     hint = "" if os.environ.get(DEBUG) else "  (kbert --debug shows where it happened)"
     return f"{type(error).__name__}: {text}{hint}"
+
+
+def _options(verb: Callable[..., None]) -> dict[str, str]:
+    """Returns the options of a verb by the names of its parameters."""
+    found = {}
+    for name, parameter in inspect.signature(verb).parameters.items():
+        for made in getattr(parameter.annotation, "__metadata__", ()):
+            if isinstance(made, OptionInfo):
+                first = made.default  # where typer keeps the first of the declared names
+                shown = first if isinstance(first, str) else f"--{name.replace('_', '-')}"
+                found[name] = shown.partition("/")[0]
+    return found
+
+
+def _with_options(message: str, options: dict[str, str]) -> str:
+    """Returns a message in which what "must" be something is named as the option that it is."""
+    if not options:
+        return message
+    # Not where the same word is that of a column, as in "must have the columns `text`, `label`".
+    names = re.compile(rf"`({'|'.join(options)})`(?=(?:(?:,| and| or) `\w+`)* must\b)")
+    return names.sub(lambda found: f"`{options[found[1]]}`", message)
 
 
 def _is_own(error: BaseException) -> bool:
@@ -111,8 +138,16 @@ def write_result(value: Any) -> None:
 def write_report(lines: Iterable[str], value: Any) -> None:
     """Writes a report for people to stderr, and to stdout as JSON, unless people read that too."""
     echo("\n".join(lines), err=True)
-    if not sys.stdout.isatty():
+    if not (sys.stdout.isatty() or _is_one_stream()):
         write_result(value)
+
+
+def _is_one_stream() -> bool:
+    """Returns whether stdout and stderr go into the same file or pipe, as after `2>&1`."""
+    try:
+        return os.path.sameopenfile(sys.stdout.fileno(), sys.stderr.fileno())
+    except (OSError, ValueError):  # not files of the system
+        return False
 
 
 def write_line(value: Any) -> None:
@@ -159,6 +194,28 @@ def shown_default(field: "dataclasses.Field[Any]") -> str:
     if field.default is None or field.default is False:
         return ""
     return field.name.replace("_", "-") if field.default is True else str(field.default)
+
+
+class VerbCommand(TyperCommand):
+    """A command that names the options which an unknown one may stand for."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parses the arguments; see the base class."""
+        try:
+            return super().parse_args(ctx, args)
+        except Exception as error:
+            # Click's error, of whose class there are two: typer's newer versions hold their own.
+            if hasattr(error, "possibilities"):
+                every = [name for one in self.params for name in one.opts if name[:2] == "--"]
+                error.possibilities = nearest_options(getattr(error, "option_name"), every)
+            raise
+
+
+def shipped_names(incomplete: str) -> list[str]:
+    """Returns the names of models that come with kbert, for a shell's completion."""
+    from kbert.checkpoints.pretrained import SHIPPED
+
+    return [name for name in SHIPPED if name.startswith(incomplete)]
 
 
 def with_fewer_options(command: _Command, args: list[str]) -> _Command:

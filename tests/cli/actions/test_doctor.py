@@ -30,7 +30,7 @@ def test_a_whole_installation(minilm_directory):
     result, found = ask()
     assert result.exit_code == 0 and found["ok"] and found["problems"] == []
     assert (found["self_test"]["model"], found["self_test"]["answer"]) == ("minilm-squad", "Ann")
-    assert found["devices"][0]["type"] == "CPU"
+    assert found["devices"][0] == {"type": "CPU", "name": "CPU:0"}
     # The tools of developers are there only if they are complete.
     lacks = {"beam": {"lacks": ["apache-beam"]}, "bpe": {"lacks": []}, "docs": {"lacks": []}}
     assert found["extras"] == lacks

@@ -119,7 +119,7 @@ def test_bad_input_is_told(finished_translation, finished_run, tiny_pairs, tiny)
     for arguments, message in (
         ([finished_translation, "--source", source], "must be given together"),
         ([finished_translation, "--source", source, "--target", target], "8 lines in "),
-        ([finished_translation, table, "--language", "xx"], "`language` must be one of"),
+        ([finished_translation, table, "--language", "xx"], "`--language` must be one of"),
         ([finished_run, "--source", source, "--target", source], "for a translator only. Rec"),
         ([finished_run, tiny.texts["test"], "--language", "de"], "for a translator only"),
         (

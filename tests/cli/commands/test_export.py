@@ -20,6 +20,8 @@ def exported(finished_run, tmp_path_factory):
     run = shutil.copytree(finished_run, tmp_path_factory.mktemp("runs") / "topics")
     result = CliRunner().invoke(app, ["export", str(run), str(base)])
     assert result.exit_code == 0, result.stderr
+    told = f"Try: kbert predict {base / 'topics'} ...; to serve it: {base / 'README.md'}"
+    assert result.stderr.splitlines()[-1] == told and (base / "README.md").is_file()
     return base, json.loads(result.stdout)
 
 
@@ -76,7 +78,7 @@ def test_bad_input_is_told(exported, finished_run):
     base, _ = exported
     for arguments, message in (
         ([finished_run, base, "--name", "topics", "--version", "1"], "must not be there yet"),
-        ([finished_run, base, "--name", "a/b"], "`name` must be made of letters"),
+        ([finished_run, base, "--name", "a/b"], "`--name` must be made of letters"),
         ([base, base], "`path` must be a checkpoint"),
     ):
         result = CliRunner().invoke(app, ["export", *map(str, arguments)])

@@ -60,7 +60,7 @@ def test_curves_of_a_training(arguments, titles, absent, finished_run, tmp_path)
 
 def test_what_has_no_curves(finished_run, tmp_path):
     done = plot(finished_run, tmp_path / "a.png", "--picture", "curve", "--metrics", "acc")
-    assert done.exit_code == 2 and "`metrics` must be of " in done.stderr
+    assert done.exit_code == 2 and "`--metrics` must be of " in done.stderr
     metrics = finished_run / "metrics.json"
     run = tmp_path / "grid"
     run.mkdir()

@@ -45,4 +45,4 @@ def test_bad_input_is_told_in_words(tmp_path: Path):
     found = runner.invoke(app, ["serve", str(tmp_path)])
     assert found.exit_code == 2 and "`base` must be the folder of a model" in found.output
     found = runner.invoke(app, ["serve", str(tmp_path), "--timeout", "0"])
-    assert found.exit_code == 2 and "`timeout` must be positive" in found.output
+    assert found.exit_code == 2 and "`--timeout` must be positive" in found.output

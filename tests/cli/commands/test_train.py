@@ -60,6 +60,15 @@ def test_without_held_out_texts_there_are_no_metrics(finished_run, tiny, tmp_pat
     assert set(json.loads(invoke("--config", file).stdout)) == {"run", "model", "kept_epoch"}
 
 
+def test_a_wrong_value_is_named_as_it_was_given(tiny, tmp_path):
+    file = tmp_path / "run.yaml"
+    file.write_text(yaml.safe_dump(tiny.values(tmp_path / "run", batch_size=0)))
+    told = "must be a whole number, at least 1. Received: "
+    assert f"Error: `batch_size` {told}batch_size=0" in invoke("--config", file).stderr
+    both = invoke("--config", file, "--batch-size", 1, "--epochs", 0).stderr
+    assert f"Error: `--epochs` {told}epochs=0" in both
+
+
 def test_bad_input_is_told_without_a_traceback(tiny, tmp_path):
     file = tmp_path / "run.yaml"
     file.write_text("batchsize: 3\n")
@@ -69,7 +78,7 @@ def test_bad_input_is_told_without_a_traceback(tiny, tmp_path):
         (["tagging"], "`task` must be one of classification, regression, multi-label"),
         (["translaton"], "stages. Received: task='translaton'. Did you mean `translation`?"),
         (["--train", "a.tsv", "--encoder", "e", "--output", tmp_path / "o"], "'a.tsv'"),
-        (["--epochs", "0", "--train", "a"], "`epochs` must be a whole number, at least 1"),
+        (["--epochs", "0", "--train", "a"], "`--epochs` must be a whole number, at least 1"),
     ):
         result = invoke(*arguments)
         assert result.exit_code == 2 and result.stdout == ""

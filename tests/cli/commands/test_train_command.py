@@ -58,7 +58,7 @@ def test_the_help_of_a_task_leaves_out_what_others_alone_have():
     assert [option for option in every if option in words] == list(every)
     # They are options all the same, with an error that says why they do not fit.
     result = invoke("ner", "--train", "a", "--encoder", "e", "--output", "o", "--pooling", "cls")
-    assert result.exit_code == 2 and "`pooling` must be left out with task='ner'" in result.stderr
+    assert result.exit_code == 2 and "`--pooling` must be left out with task='ner'" in result.stderr
 
 
 def test_captioning_has_its_own_options_too(tmp_path):

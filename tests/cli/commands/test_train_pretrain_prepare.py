@@ -20,6 +20,6 @@ def test_records_of_files(tmp_path):
     assert found["shards"] == 2 and found["examples"] > 8
     assert len(list(output.glob("*.tfrecord"))) == 2
     again = invoke(part, *options)
-    assert again.exit_code == 2 and "`output` must not exist yet" in again.stderr
+    assert again.exit_code == 2 and "`--output` must not exist yet" in again.stderr
     both = invoke(part, "--text", part, *options)
     assert both.exit_code == 2 and "`--text` must be left out" in both.stderr

@@ -41,8 +41,8 @@ def test_bad_input_is_told_without_a_traceback(tiny_pairs, tmp_path):
         ([*given, *sides, tmp_path / "short.de"], "56 lines in "),
         ([*given, *sides, tmp_path / "none.de"], "which does not exist"),
         (["--config", tmp_path / "wrong.yaml"], "Received: 'beamsize'. Did you mean `beam_size`"),
-        ([*given, "--batch-tokens", 0], "`batch_tokens` must be a whole number, at least 1"),
-        ([*given, "--train", "a.tsv", "--monitor", "bleu"], "`monitor` must be left out where"),
+        ([*given, "--batch-tokens", 0], "`--batch-tokens` must be a whole number, at least 1"),
+        ([*given, "--train", "a.tsv", "--monitor", "bleu"], "`--monitor` must be left out where"),
     ):
         result = invoke(*arguments)
         assert result.exit_code == 2 and result.stdout == "", result.stderr

@@ -1,5 +1,6 @@
 import subprocess
 import sys
+from typing import Annotated
 
 import pytest
 import typer
@@ -64,6 +65,17 @@ def test_a_module_that_is_not_there_is_named_with_its_error():
     exec("def verb() -> None:\n    import no_such_module_here\n", names)
     told = "Error: ModuleNotFoundError: No module named 'no_such_module_here'"
     assert run(names["verb"]).stderr.startswith(told)
+
+
+def test_an_argument_is_named_as_the_option_that_it_is():
+    def verb(
+        rate: Annotated[int, typer.Option()] = 0,
+        many: Annotated[int, typer.Option("--how-many/--none")] = 0,
+    ) -> None:
+        raise ValueError("`rate`, `many` and `x` must fit; have `rate`. Received: `rate` of 0")
+
+    told = "Error: `--rate`, `--how-many` and `x` must fit; have `rate`. Received: `rate` of 0\n"
+    assert run(verb).stderr == told
 
 
 def test_debug_shows_the_traceback():

@@ -1,4 +1,6 @@
 import json
+import subprocess
+import sys
 
 import pytest
 
@@ -28,6 +30,15 @@ def test_a_report_is_json_where_no_terminal_shows_its_lines(capsys, monkeypatch)
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
     write_report(["memory: 3 GiB", "kbert works."], {"memory": 3})
     assert capsys.readouterr() == ("", lines)
+
+
+def test_a_report_in_one_stream_is_lines_alone():
+    code = "from kbert.cli.commands.verb import write_report; write_report(['fine'], {'memory': 3})"
+    command = [sys.executable, "-c", code]
+    both = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    assert both.stdout == "fine\n"
+    apart = subprocess.run(command, capture_output=True, text=True)
+    assert (json.loads(apart.stdout), apart.stderr) == ({"memory": 3}, "fine\n")
 
 
 def test_nan_is_no_json():
