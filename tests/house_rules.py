@@ -72,7 +72,7 @@ SUB_FLOORS = {
         ("loading", "portable"),
         ("batch_prediction", "client"),
     ),
-    "cli": (("actions",), ("commands",), (".",)),
+    "cli": (("frame",), ("actions",), ("commands",), (".",)),
 }
 # Rooms apart, and the modules that work without them, by themselves and by all that they import.
 APART = ("launch", "tpu_check", "export_check", "local_server")

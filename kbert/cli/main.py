@@ -18,9 +18,11 @@ from kbert.cli.commands.info import doctor, info
 from kbert.cli.commands.launch import PASSED_ON, launch
 from kbert.cli.commands.plot import plot
 from kbert.cli.commands.predict import predict
+from kbert.cli.commands.pretrain import prepare, pretrain
 from kbert.cli.commands.serve import serve
-from kbert.cli.commands.train import TrainCommand, prepare, pretrain, train
-from kbert.cli.commands.verb import DEBUG, VerbCommand
+from kbert.cli.commands.train import TrainCommand, train
+from kbert.cli.frame.command import VerbCommand
+from kbert.cli.frame.errors import DEBUG
 from kbert.keras_names import load_keras_without
 
 app = Typer(

@@ -38,26 +38,6 @@ def test_the_module_is_the_program_and_loads_no_tensorflow(arguments):
     assert done.stderr == "set()\n" and "kbert" in done.stdout
 
 
-@pytest.mark.parametrize(
-    "line, expected",
-    [
-        ("tr", ["train"]),
-        ("train multi", ["multi-label", "multiple-choice", "multi-task"]),
-        ("train classification --learning-", ["--learning-rate"]),
-        ("predict minilm-s", ["minilm-squad", "minilm-sentiment"]),
-        ("predict run", []),  # then the shell completes paths
-    ],
-)
-def test_a_shell_completes(line, expected):
-    place = str(len(line.split()))
-    asked = {"_KBERT_COMPLETE": "complete_bash", "COMP_WORDS": f"kbert {line}", "COMP_CWORD": place}
-    code = "import sys; sys.argv = ['kbert']; from kbert.cli.main import main; main()"
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, env={**os.environ, **asked}
-    )
-    assert (done.returncode, done.stdout.split()) == (0, expected)
-
-
 @pytest.mark.parametrize("verb", VERBS)
 def test_every_verb_teaches_by_an_example(verb):
     result = CliRunner().invoke(app, [verb, "--help"])
@@ -70,13 +50,6 @@ def test_a_wrong_verb_or_option_has_code_2():
         result = CliRunner().invoke(app, arguments)
         assert result.exit_code == 2 and result.stdout == ""
     assert "Did you mean 'train'" in CliRunner().invoke(app, ["trian"]).stderr
-    for arguments, options in (
-        (["train", "--lr", "3"], "--learning-rate, --lora-rank"),
-        (["train", "translation", "--epoch", "3"], "--epochs"),
-        (["predict", "run", "--txt", "a"], "--text, --text-a, --text-b"),
-    ):
-        told = CliRunner().invoke(app, arguments, env={"COLUMNS": "200"}).stderr
-        assert f"No such option: {arguments[-2]} (Possible options: {options})" in told
 
 
 def test_help_is_quick_and_loads_no_tensorflow():

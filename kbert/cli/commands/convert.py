@@ -6,7 +6,8 @@ from typing import Annotated
 
 from typer import Argument, Option
 
-from kbert.cli.commands.verb import reported, write_result
+from kbert.cli.frame.errors import reported
+from kbert.cli.frame.results import write_result
 from kbert.hints import nearest
 
 _REPOSITORY = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from typer import Option
 
-from kbert.cli.commands.verb import reported
+from kbert.cli.frame.errors import reported
 from kbert.training.runs.run_directory import tell_stage
 
 

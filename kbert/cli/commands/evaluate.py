@@ -5,7 +5,8 @@ from typing import Annotated, Any
 
 from typer import Argument, Option
 
-from kbert.cli.commands.verb import reported, write_result
+from kbert.cli.frame.errors import reported
+from kbert.cli.frame.results import write_result
 from kbert.tasks.registry import FINETUNED, finetuned_task
 from kbert.tasks.task import TFDS, FinetunedTask
 from kbert.training.config.captioning_config import TASK as CAPTIONING

@@ -7,7 +7,8 @@ from typing import Annotated, Any
 from typer import Argument, Exit, Option, echo
 
 from kbert.cli.actions.portable_formats import SAVED_MODEL, check_portable
-from kbert.cli.commands.verb import FAILURE, reported, write_report, write_result
+from kbert.cli.frame.errors import FAILURE, reported
+from kbert.cli.frame.results import write_report, write_result
 from kbert.hints import nearest
 from kbert.serving.format.version_folders import PRECISIONS
 from kbert.tasks.registry import FINETUNED

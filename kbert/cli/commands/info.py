@@ -5,7 +5,9 @@ from typing import Annotated, Any
 
 from typer import Argument, Exit
 
-from kbert.cli.commands.verb import FAILURE, reported, shipped_names, write_report, write_result
+from kbert.cli.frame.command import shipped_names
+from kbert.cli.frame.errors import FAILURE, reported
+from kbert.cli.frame.results import write_report, write_result
 from kbert.training.runs.run_directory import tell_stage
 
 

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from typer import Context, Exit, Option
 
-from kbert.cli.commands.verb import reported
+from kbert.cli.frame.errors import reported
 from kbert.launch.launcher import launch_workers
 
 _TRAINING = ("train", "pretrain")

@@ -7,7 +7,8 @@ from typing import Annotated, Any
 from typer import Argument, Option
 
 from kbert.cli.commands.plot_options import Picture, check_options
-from kbert.cli.commands.verb import reported, write_result
+from kbert.cli.frame.errors import reported
+from kbert.cli.frame.results import write_result
 
 _Picture = Annotated[
     Picture | None,

@@ -8,7 +8,9 @@ from typing import Annotated, Any
 from rich.console import Console
 from typer import Argument, Option, echo
 
-from kbert.cli.commands.verb import reported, shipped_names, write_line, write_result
+from kbert.cli.frame.command import shipped_names
+from kbert.cli.frame.errors import reported
+from kbert.cli.frame.results import write_line, write_result
 
 Row = tuple[str, ...]
 _Task = Annotated[str | None, Option(help="The task, of an export that has several.")]

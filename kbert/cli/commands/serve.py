@@ -10,7 +10,8 @@ from typing import Annotated
 
 from typer import Argument, Option
 
-from kbert.cli.commands.verb import reported, write_line
+from kbert.cli.frame.errors import reported
+from kbert.cli.frame.results import write_line
 
 
 @reported

@@ -1,13 +1,20 @@
-"""`kbert train`, `kbert pretrain`, and `kbert prepare`, which makes examples ahead."""
+"""`kbert train`."""
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from typer import Argument
 
-from kbert.cli.commands import verb
+from kbert.cli.frame.command import VerbCommand, asked_task, with_fewer_options
+from kbert.cli.frame.errors import reported
+from kbert.cli.frame.results import write_result
+from kbert.cli.frame.run_options import (
+    ConfigFile,
+    check_config_file,
+    checked_config,
+    with_run_options,
+)
 from kbert.hints import nearest
 from kbert.options.kinds import read_config_file
 from kbert.training.config.any_config import StoredConfig
@@ -16,7 +23,6 @@ from kbert.training.config.captioning_config import CaptioningConfig
 from kbert.training.config.finetuning_config import TASKS, RunConfig
 from kbert.training.config.multi_task_config import TASK as MULTI_TASK
 from kbert.training.config.multi_task_config import MultiTaskConfig
-from kbert.training.config.pretraining_config import PreparationConfig, PretrainingConfig
 from kbert.training.config.stages_config import TASK as STAGES
 from kbert.training.config.stages_config import StagesConfig
 from kbert.training.config.translation_config import TASK as TRANSLATION
@@ -30,7 +36,7 @@ _SHOWN = (
 )
 
 
-@verb.reported
+@reported
 def train(
     task: Annotated[
         str | None,
@@ -42,7 +48,7 @@ def train(
             autocompletion=lambda incomplete: [t for t in _EVERY if t.startswith(incomplete)],
         ),
     ] = None,
-    config: verb.ConfigFile = None,
+    config: ConfigFile = None,
     **given: Any,
 ) -> None:
     """Fine-tune an encoder, and write a run directory.
@@ -67,20 +73,20 @@ def train(
     """
     if task in _OWN:
         raise ValueError(f"`{task}` must be the first word: kbert train {task} ...")
-    verb.check_config_file(config)
+    check_config_file(config)
     named = read_config_file(config).get("task") if task is None and config else task
     if isinstance(named, str) and named not in _EVERY:
         raise ValueError(
             f"`task` must be one of {', '.join(_EVERY)}. Received: task={named!r}."
             f"{nearest(named, _EVERY)}"
         )
-    run_and_tell(verb.checked_config(RunConfig, config, {**given, "task": task}), _SHOWN)
+    run_and_tell(checked_config(RunConfig, config, {**given, "task": task}), _SHOWN)
 
 
-@verb.reported
+@reported
 def train_translation(
     task: Annotated[str | None, Argument(help=f"{TRANSLATION}.", metavar="TASK")] = None,
-    config: verb.ConfigFile = None,
+    config: ConfigFile = None,
     **given: Any,
 ) -> None:
     """Train a translator from sentence pairs, and write a run directory.
@@ -101,14 +107,14 @@ def train_translation(
 
       kbert train translation --config run.yaml
     """
-    checked = verb.checked_config(TranslationConfig, config, given, task=task or TRANSLATION)
+    checked = checked_config(TranslationConfig, config, given, task=task or TRANSLATION)
     run_and_tell(checked, _SHOWN)
 
 
-@verb.reported
+@reported
 def train_captioning(
     task: Annotated[str | None, Argument(help=f"{CAPTIONING}.", metavar="TASK")] = None,
-    config: verb.ConfigFile = None,
+    config: ConfigFile = None,
     **given: Any,
 ) -> None:
     """Train a captioner from images with captions, and write a run directory.
@@ -130,14 +136,14 @@ def train_captioning(
 
       kbert train captioning --config run.yaml
     """
-    checked = verb.checked_config(CaptioningConfig, config, given, task=task or CAPTIONING)
+    checked = checked_config(CaptioningConfig, config, given, task=task or CAPTIONING)
     run_and_tell(checked, _SHOWN)
 
 
-@verb.reported
+@reported
 def train_multi_task(
     task: Annotated[str | None, Argument(help=f"{MULTI_TASK}.", metavar="TASK")] = None,
-    config: verb.ConfigFile = None,
+    config: ConfigFile = None,
     **given: Any,
 ) -> None:
     """Train one encoder on several tasks at once, and write a run directory.
@@ -158,14 +164,14 @@ def train_multi_task(
       kbert train classification --train rte.tsv \\
           --encoder runs/both/model/rte --output runs/rte
     """
-    checked = verb.checked_config(MultiTaskConfig, config, given, task=task or MULTI_TASK)
+    checked = checked_config(MultiTaskConfig, config, given, task=task or MULTI_TASK)
     run_and_tell(checked, _SHOWN)
 
 
-@verb.reported
+@reported
 def train_stages(
     task: Annotated[str | None, Argument(help=f"{STAGES}.", metavar="TASK")] = None,
-    config: verb.ConfigFile = None,
+    config: ConfigFile = None,
     **given: Any,
 ) -> None:
     """Train in stages, each on the encoder of the one before it.
@@ -178,7 +184,7 @@ def train_stages(
 
       kbert train stages --config chain.yaml
     """
-    checked = verb.checked_config(StagesConfig, config, given, task=task or STAGES)
+    checked = checked_config(StagesConfig, config, given, task=task or STAGES)
     run_and_tell(checked, ("stages", "seconds"))
 
 
@@ -193,107 +199,37 @@ def run_and_tell(config: StoredConfig, keys: Sequence[str]) -> None:
     run = load_run(train_run(config))
     # Of runs without held-out parts some are None or {}.
     shown = {key: run.metrics[key] for key in keys if run.metrics.get(key) not in (None, {})}
-    verb.write_result({"run": str(run.directory), "model": str(run.model_directory), **shown})
+    write_result({"run": str(run.directory), "model": str(run.model_directory), **shown})
 
 
-class TrainCommand(verb.VerbCommand):
+class TrainCommand(VerbCommand):
     """The command `kbert train`, which delegates to others for tasks with their own options."""
 
     def make_context(
         self, info_name: Any, args: list[str], parent: Any = None, **extra: Any
     ) -> Any:
         """Parses the arguments, or lets the command of their task parse them."""
-        own = _OWN.get(verb.asked_task(args) or "")
+        own = _OWN.get(asked_task(args) or "")
         if own is None:
-            command = verb.with_fewer_options(self, args)
+            command = with_fewer_options(self, args)
             return super(TrainCommand, command).make_context(info_name, args, parent, **extra)
         # A typer app with a single command is that command.
         app = typer.Typer(
             add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="rich"
         )
         settings = {"help_option_names": ["-h", "--help"]}
-        app.command(cls=verb.VerbCommand, context_settings=settings)(own)
+        app.command(cls=VerbCommand, context_settings=settings)(own)
         return typer.main.get_command(app).make_context(info_name, args, parent, **extra)
 
 
-@verb.reported
-def pretrain(
-    files: Annotated[
-        list[Path] | None,
-        Argument(help="Files of plain text to learn from; or give --text.", metavar="TEXT"),
-    ] = None,
-    config: verb.ConfigFile = None,
-    **given: Any,
-) -> None:
-    """Pretrain an encoder on plain text, and write a run directory.
-
-    The examples are made during the training, in memory that
-    does not grow with the text. The run directory is whole when it is
-    there: a stopped run stays OUTPUT.incomplete, and the same command
-    resumes it. The result on stdout is JSON.
-
-    Examples:
-
-      kbert pretrain papers/*.txt.gz --encoder all-MiniLM-L6-v2 \\
-          --steps 20000 --output runs/papers
-
-      kbert pretrain corpus/*.txt --vocabulary vocab.txt --size mini \\
-          --validation held-out.txt --output runs/mini
-
-      kbert pretrain --config run.yaml
-    """
-    checked = verb.checked_config(PretrainingConfig, config, given, **_text(given, files))
-    run_and_tell(checked, ("final", "seconds"))
-
-
-@verb.reported
-def prepare(
-    files: Annotated[
-        list[Path] | None, Argument(help="Files of plain text; or give --text.", metavar="TEXT")
-    ] = None,
-    **given: Any,
-) -> None:
-    """Make examples to pretrain on of plain text, as TFRecords.
-
-    They are in the layout of google-research/bert, for kbert pretrain
-    --records and for other programs. The folder is whole when it is
-    there, with manifest.json beside the records. The result on stdout
-    is JSON.
-
-    Example:
-
-      kbert prepare corpus/*.txt --vocabulary vocab.txt --copies 10 \\
-          --shards 64 --output records
-    """
-    from kbert.training.run import look_first
-
-    config = verb.checked_config(PreparationConfig, None, given, **_text(given, files))
-    look_first(config)
-    from kbert.training.pretraining.preparation import prepare_records
-
-    count = prepare_records(config)
-    verb.write_result({"records": config.output, "examples": count, "shards": config.shards})
-
-
-def _text(given: dict[str, Any], files: list[Path] | None) -> dict[str, Any]:
-    """Returns the value of the option `text` where files are given as arguments."""
-    if not files:
-        return {}
-    if given.get("text") is not None:
-        raise ValueError("`--text` must be left out where files are given without an option.")
-    return {"text": [str(file) for file in files]}
-
-
-train = verb.with_run_options(train, RunConfig)
-train_translation = verb.with_run_options(train_translation, TranslationConfig)
-train_captioning = verb.with_run_options(train_captioning, CaptioningConfig)
-train_multi_task = verb.with_run_options(train_multi_task, MultiTaskConfig)
-train_stages = verb.with_run_options(train_stages, StagesConfig)
+train = with_run_options(train, RunConfig)
+train_translation = with_run_options(train_translation, TranslationConfig)
+train_captioning = with_run_options(train_captioning, CaptioningConfig)
+train_multi_task = with_run_options(train_multi_task, MultiTaskConfig)
+train_stages = with_run_options(train_stages, StagesConfig)
 # Tasks with options of their own -> their commands.
 _OWN = {
     **{TRANSLATION: train_translation, CAPTIONING: train_captioning},
     **{MULTI_TASK: train_multi_task, STAGES: train_stages},
 }
 _EVERY = (*TASKS, *_OWN)  # a task's configuration knows TASKS alone
-prepare = verb.with_run_options(prepare, PreparationConfig)
-pretrain = verb.with_run_options(pretrain, PretrainingConfig)

@@ -1,35 +1,10 @@
 from typer.testing import CliRunner
 
-from kbert.cli.commands.verb import asked_task
 from kbert.cli.main import app
 
 
 def invoke(*arguments):
     return CliRunner().invoke(app, ["train", *map(str, arguments)])
-
-
-def test_the_first_word_or_the_file_says_the_task(tmp_path):
-    file = tmp_path / "run.yaml"
-    file.write_text("task: translation\nepochs: 3\n")
-    assert asked_task(["translation", "--epochs", "3"]) == "translation"
-    assert asked_task(["captioning", "--config", str(file)]) == "captioning"
-    assert asked_task(["ner", "--config", str(file)]) == "ner"
-    assert asked_task(["--epochs", "3", "--config", str(file)]) == "translation"
-    assert asked_task([f"--config={file}"]) == "translation"
-    for arguments in (
-        [],
-        ["--output", "translation"],
-        ["--config"],
-        ["--config", str(tmp_path / "none.yaml")],
-        ["--config", str(tmp_path)],
-    ):
-        assert asked_task(arguments) is None, arguments
-    for task in ("ner", "captioning"):
-        file.write_text(f"task: {task}\n")
-        assert asked_task(["--config", str(file)]) == task
-    for content in ("epochs: 3\n", "task: 3\n", "task: [captioning]\n", "a: b: c"):
-        file.write_text(content)
-        assert asked_task(["--config", str(file)]) is None, content
 
 
 def test_each_task_has_its_own_options():

@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
-from kbert.cli.commands.train import pretrain, train, train_translation
-from kbert.cli.commands.verb import (
+from kbert.cli.commands.pretrain import pretrain
+from kbert.cli.commands.train import train, train_translation
+from kbert.cli.frame.run_options import (
     checked_config,
     given_values,
     shown_default,

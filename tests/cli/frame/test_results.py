@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from kbert.cli.commands.verb import write_line, write_report, write_result
+from kbert.cli.frame.results import write_line, write_report, write_result
 
 
 def test_results_and_lines(capsys):
@@ -33,7 +33,7 @@ def test_a_report_is_json_where_no_terminal_shows_its_lines(capsys, monkeypatch)
 
 
 def test_a_report_in_one_stream_is_lines_alone():
-    code = "from kbert.cli.commands.verb import write_report; write_report(['fine'], {'memory': 3})"
+    code = "from kbert.cli.frame.results import write_report; write_report(['fine'], {'memory': 3})"
     command = [sys.executable, "-c", code]
     both = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     assert both.stdout == "fine\n"

@@ -6,7 +6,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from kbert.cli.commands.verb import reported
+from kbert.cli.frame.errors import reported
 from kbert.training.runs.stopped_runs import TrainingStopped
 
 
@@ -92,7 +92,7 @@ def test_an_exit_stays_an_exit():
 def test_a_closed_pipe_is_no_error():
     code = (
         "import sys, typer\n"
-        "from kbert.cli.commands.verb import reported\n"
+        "from kbert.cli.frame.errors import reported\n"
         "@reported\n"
         "def verb() -> None:\n"
         "    for number in range(100000):\n"
