@@ -46,7 +46,7 @@ WRONG = {
     "train translaton": "stages. Received: task='translaton'. Did you mean `translation`",
     "train --config wrong.yaml": "Received: 'batchsize'. Did you mean `batch_size`?",
     "train --config non.yaml": "`--config` must be a file. Received: 'non.yaml', which does not ex",
-    "pretrain --config wrong.yaml": "wrong.yaml: the key must be one of",
+    "pretrain --config wrong.yaml": "wrong.yaml: the key must be an option. Received: 'batchs",
     f"{TRAIN} --train t.tsv --validation t.tsv --early-stopping 2 --keep last": (
         "`--keep` must be best with early_stop"
     ),
@@ -71,7 +71,8 @@ WRONG = {
     f"{TRAIN} --train big.tsv --label lable": "`lable`. Received: columns `text`, `label`. Did you",
     f"{TRAIN} --train bare.tsv": (
         "bare.tsv, line 1: `--label` must be given where no column is called label, gold_label, "
-        "labels, category, class, as by --label COLUMN. Received: columns `text`, `topic`"
+        "labels, category, class, as by --label COLUMN (the number of one, from 0, where line 1 is "
+        "no header). Received: columns `text`, `topic`"
     ),
     f"{TRAIN} --train films.csv": "by --text-a COLUMN; `--label` must be given where no column is",
     f"train multiple-choice --train t.tsv {NEW}": "must have a column `sent1`",
@@ -82,6 +83,9 @@ WRONG = {
     # Names.
     "train --train t.tsv --encoder all-minilm-l6 --output new": "`--encoder` must be a path that",
     "train --train t.tsv --encoder all-minilm-l7 --output new": "Did you mean `all-MiniLM-L6-v2` o",
+    "train --train t.tsv --encoder all-minilm-l6-v2 --output new": (
+        "`--encoder` must be `all-MiniLM-L6-v2`, with its capital letters. Received: 'all-minilm-l"
+    ),
     "predict minilm-squat --question a --context b": "Did you mean `minilm-squad`",
     "info minilm-sqaud": "Did you mean `minilm-squad`",
     "export minilm-squat out": "Did you mean `minilm-squad`",

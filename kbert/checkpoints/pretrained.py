@@ -167,6 +167,9 @@ def _missing(path: Path, argument: str) -> str:
 def _unknown(name: str, argument: str) -> str:
     """Returns the error for a name that is neither a path nor known."""
     by_lower = {known.lower(): known for known in (*SHIPPED, *PRETRAINED)}
+    if name.lower() in by_lower:
+        known = f"`{by_lower[name.lower()]}`, with its capital letters"
+        return f"`{argument}` must be {known}. Received: {name!r}"
     near = difflib.get_close_matches(name.lower(), by_lower, n=3, cutoff=0.5)
     hint = f" Did you mean {' or '.join(f'`{by_lower[one]}`' for one in near)}?" if near else ""
     small = sorted(_SMALL, key=len)

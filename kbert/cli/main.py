@@ -2,7 +2,8 @@
 
 import logging
 import os
-from typing import Annotated
+import warnings
+from typing import Annotated, Any
 
 # Before anything imports TensorFlow: its notes on CPU features are of no use to users.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
@@ -79,8 +80,14 @@ def program(
         os.environ[DEBUG] = "1"
 
 
+def _show_warning(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
+    """Shows a warning as training does: without the place in the source and its code."""
+    echo(f"{category.__name__}: {message}", err=True)
+
+
 def main() -> None:
     """Runs the program with the arguments of the process."""
+    warnings.showwarning = _show_warning
     load_keras_without("matplotlib", "sklearn")  # a quarter of the time in which TensorFlow loads
     app()
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 import os
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
@@ -61,9 +62,8 @@ class Configuration:
         for key in values:
             if key not in known:
                 near = nearest(key.replace("-", "_"), known)
-                raise ValueError(
-                    f"{source}: the key must be one of {', '.join(known)}. Received: {key!r}.{near}"
-                )
+                keys = "an option" if near else f"one of {', '.join(known)}"
+                raise ValueError(f"{source}: the key must be {keys}. Received: {key!r}.{near}")
         return cls(**values)
 
     @classmethod
@@ -72,7 +72,14 @@ class Configuration:
 
         Raises a ValueError as `from_dict` does, and if the file is not a YAML mapping.
         """
-        return cls.from_dict({**read_config_file(path), **overrides}, os.fspath(path))
+        values = read_config_file(path)
+        try:
+            return cls.from_dict({**values, **overrides}, os.fspath(path))
+        except ValueError as error:
+            key = re.match(r"`(\w+)` must ", str(error))
+            if key and key[1] in values.keys() - overrides.keys():
+                raise ValueError(f"{os.fspath(path)}: {error}") from error
+            raise
 
     def to_dict(self) -> dict[str, Any]:
         """Returns all keys and values, for `from_dict`."""

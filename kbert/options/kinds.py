@@ -120,10 +120,9 @@ class Kind:
         """Raises a ValueError that names key, expectation and value if `value` is not valid."""
         if (value is None and self.optional) or (value is not None and self.accepts(value)):
             return
-        expected = f"{self.expected}, or nothing" if self.optional else self.expected
         near = nearest(value, self.names) if isinstance(value, str) else ""
         stop = "." if near else ""
-        raise ValueError(f"`{key}` must be {expected}. Received: {key}={value!r}{stop}{near}")
+        raise ValueError(f"`{key}` must be {self.expected}. Received: {key}={value!r}{stop}{near}")
 
 
 def text(expected: str = "text") -> Kind:

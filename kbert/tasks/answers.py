@@ -63,8 +63,14 @@ def answer_mark(answer: str) -> Text:
 def with_answers(content: str, places: Sequence[tuple[int, int]]) -> Text:
     """Returns the part of a text around answers at places (start, end), with these marked."""
     text = marked(content, [(start, end, answer_mark(content[start:end])) for start, end in places])
-    end = places[-1][1] + 2 * len(places)  # their brackets
-    begin, stop = max(0, places[0][0] - _AROUND), min(len(text), end + _AROUND)
+    first, last = places[0][0], places[-1][1] + 2 * len(places)  # brackets included
+    # Cut between words, where there are some.
+    begin, stop = max(0, first - _AROUND), last + _AROUND
+    if begin:
+        begin = text.plain.find(" ", begin, first) + 1 or begin
+    if stop < len(text):
+        space = text.plain.rfind(" ", last, stop)
+        stop = stop if space < 0 else space
     before, after = "... " if begin else "", " ..." if stop < len(text) else ""
     return Text.assemble((before, "dim"), text[begin:stop], (after, "dim"))
 

@@ -68,7 +68,7 @@ class Task:
         Raises:
             ValueError: The answers of the task are no places in a text.
         """
-        raise ValueError("`--show` must be given for a model that marks places in a text only.")
+        raise ValueError("`--show` must be left out for a model that finds no places in a text.")
 
     def is_huggingface(self, architecture: str | None, checkpoint: Any) -> bool:
         """Returns whether a `Checkpoint` of another package is a model of this task.

@@ -1,5 +1,4 @@
 import logging
-import os
 import subprocess
 import sys
 import time
@@ -87,3 +86,14 @@ def test_graphs_of_several_runs_are_no_warning(caplog):
     assert [record.message for record in caplog.records if record.name == "tensorflow"] == [
         "something else"
     ]
+
+
+def test_a_warning_is_a_line_without_its_source():
+    code = (
+        "import warnings\n"
+        "from kbert.cli import main\n"
+        "main.app = lambda: warnings.warn('a.csv: 1 of 2 rows have an empty text')\n"
+        "main.main()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stderr == "UserWarning: a.csv: 1 of 2 rows have an empty text\n"

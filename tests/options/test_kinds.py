@@ -8,12 +8,12 @@ from kbert.options import kinds as kinds
 @pytest.mark.parametrize(
     "kind, good, bad, expected",
     [
-        (kinds.text("a file"), ["a", None], ["", " ", 1, True], "a file, or nothing"),
+        (kinds.text("a file"), ["a", None], ["", " ", 1, True], "a file"),
         (kinds.column(), ["a", 0, 3, None], ["", -1, 1.5, True], "a column's name or its index"),
         (kinds.choice("a", "b"), ["a", "b"], ["c", None, 1], "one of a, b"),
         (kinds.flag(), [True, False], [1, "true", None], "true or false"),
         (kinds.whole(1), [1, 7], [0, 1.0, "1", True, None], "a whole number, at least 1"),
-        (kinds.whole(1, optional=True), [None, 1], [0], "at least 1, or nothing"),
+        (kinds.whole(1, optional=True), [None, 1], [0], "at least 1"),
         (
             kinds.number("a number above 0", lambda v: v > 0),
             [1, 0.5],
@@ -21,7 +21,7 @@ from kbert.options import kinds as kinds
             "a number above 0",
         ),
         (kinds.rate(), [0, 0.5], [1, -0.1, None, "0"], "a number in [0, 1)"),
-        (kinds.rate(optional=True), [None, 0.5], [1.0], "a number in [0, 1), or nothing"),
+        (kinds.rate(optional=True), [None, 0.5], [1.0], "a number in [0, 1)"),
         (kinds.patterns(), [["a"], ["*", "*"], None], [[], [""], "a.txt", [1]], "list of files"),
         (kinds.names(), [["a", "b"], None], [["a"], ["a", "a"], "ab", ["a", 1]], "two different"),
         (

@@ -20,3 +20,9 @@ def test_only_the_neighbourhood_of_a_mark_is_shown():
     text = "x" * 10 + "Ann, Bob" + "y" * 400
     shown = with_answers(text, [(10, 13), (15, 18)]).plain
     assert shown == "x" * 10 + "[Ann], [Bob]" + "y" * 300 + " ..."
+
+
+def test_a_text_is_cut_between_words():
+    text = "so " * 150 + "Ann" + " so" * 150
+    shown = with_answers(text, [(450, 453)]).plain
+    assert shown == "... " + "so " * 99 + "[Ann]" + " so" * 99 + " ..."

@@ -27,7 +27,7 @@ def test_the_keys_of_classes_and_their_kinds():
 def test_the_keys_of_texts_in_windows_and_their_kinds():
     assert {"label", "other_windows", "stride"} <= KEYS
     assert TaskOptions(stride=0, other_windows=0, label=3)
-    message = "`stride` must be a whole number, at least 0, or nothing"
+    message = "`stride` must be a whole number, at least 0"
     with pytest.raises(ValueError, match=message):
         TaskOptions(stride=-1)
 

@@ -72,5 +72,5 @@ def test_other_outputs_stay():
 
 
 def test_what_has_no_places_is_not_shown():
-    with pytest.raises(ValueError, match="`--show` must be given for a model that marks places"):
+    with pytest.raises(ValueError, match="`--show` must be left out for a model that finds"):
         show_answer(("a",), {"label": "x"}, Console(file=io.StringIO()))

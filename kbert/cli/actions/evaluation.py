@@ -107,7 +107,9 @@ def show_labels(metrics: dict[str, Any], console: Console | None = None) -> None
     support = str(sum(row["support"] for row in per_class.values()))
     macro = f"{metrics['macro_f1']:.3f}"
     if "accuracy" in metrics:
-        table.add_row("all: accuracy", f"{metrics['accuracy']:.3f}", "", macro, support)
+        # Of one label a text, F1 over all texts is the share that is right.
+        table.add_row("all: accuracy", "", "", f"{metrics['accuracy']:.3f}", support)
+        table.add_row("mean of labels", "", "", macro, "")
     else:
         micro = [f"{metrics[f'micro_{key}']:.3f}" for key in ("precision", "recall", "f1")]
         table.add_row("all together", "", *micro, support)

@@ -6,6 +6,7 @@ from typing import Annotated
 
 from typer import Argument, Option
 
+from kbert.cli.frame.command import shipped_names
 from kbert.cli.frame.errors import reported
 from kbert.cli.frame.results import write_result
 from kbert.hints import nearest
@@ -17,7 +18,12 @@ FORMATS = ("huggingface", "kbert", "tf1", "ctranslate2", "sentence-transformers"
 @reported
 def convert(
     source: Annotated[
-        str, Argument(help="A run, a checkpoint in any known format, or a name.", metavar="SRC")
+        str,
+        Argument(
+            help="A run, a checkpoint in any known format, or a name.",
+            metavar="SRC",
+            autocompletion=shipped_names,
+        ),
     ],
     target: Annotated[Path, Argument(help="The folder to make.", metavar="DST")],
     format: Annotated[str, Option(help=f"What to write: {', '.join(FORMATS)}.")],

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from typer import Argument, Exit, Option, echo
 
 from kbert.cli.actions.portable_formats import SAVED_MODEL, check_portable
+from kbert.cli.frame.command import RunArgument
 from kbert.cli.frame.errors import FAILURE, reported
 from kbert.cli.frame.results import write_report, write_result
 from kbert.hints import nearest
@@ -62,7 +63,7 @@ _Measure = Annotated[
 
 @reported
 def export(
-    run: Annotated[Path, Argument(help="A run, a model's folder, or a name.", metavar="RUN")],
+    run: RunArgument,
     base: Annotated[Path, Argument(help="The folder of all exports.", metavar="BASE")],
     name: _Name = None,
     version: _Version = None,
@@ -261,10 +262,10 @@ def check(
 ) -> None:
     """Tell whether TensorFlow Serving can run an export.
 
-    Its files are read, its warm-up and golden requests are run in Python and, where
-    gcc is there, by TensorFlow's C++ loader, and the answers are compared.
-    The list on stderr is for people; where stdout is not a terminal
-    the result is JSON there.
+    Its files are read, its warm-up and golden requests are run in Python
+    and, where gcc is there, by TensorFlow's C++ loader, and the answers
+    are compared. The list on stderr is for people; where stdout goes
+    elsewhere than that, and to no terminal, the result is JSON there.
     The exit code is 1 if something is wrong.
 
     Examples:

@@ -4,9 +4,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
-from typer import Argument, Option
+from typer import Option
 
 from kbert.cli.commands.plot_options import Picture, check_options
+from kbert.cli.frame.command import RunArgument
 from kbert.cli.frame.errors import reported
 from kbert.cli.frame.results import write_result
 
@@ -38,7 +39,7 @@ _Input = Annotated[
 
 @reported
 def plot(
-    model: Annotated[Path, Argument(help="A run, a model's folder, or a name.", metavar="RUN")],
+    model: RunArgument,
     output: Annotated[Path, Option(help="The picture: a .png, .svg or .pdf file.")],
     picture: _Picture = None,
     text: Annotated[str | None, Option(help="The text, for a model of one.")] = None,

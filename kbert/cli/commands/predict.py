@@ -143,9 +143,12 @@ def _answer_file(
     columns: tuple[str | None, str | None],
 ) -> None:
     """Answers the rows of a file, or of a part of it."""
-    if source is None or output is None or has_others:
-        told = "without texts, --show and --batch-size (--text-a and --text-b name their columns)."
-        raise ValueError(f"`--input` and `--output` must be given together, {told}")
+    if source is None or output is None:
+        missing, other = ("input", "output") if source is None else ("output", "input")
+        raise ValueError(f"`--{missing}` must be given where `--{other}` or `--part` is.")
+    if has_others:
+        told = "without texts, --show and --batch-size (--text-a and --text-b name its columns)."
+        raise ValueError(f"`--input` must be given {told}")
     one_of = _part(part)
     from kbert.serving.batch_prediction.file_prediction import check_files
 
@@ -193,7 +196,7 @@ def _write_answers(
         if sys.stdin.isatty():
             echo(_waiting(answering), err=True)
         batches = read_batches(sys.stdin.buffer, answering.split, batch_size)
-    console = Console(highlight=False)
+    console = Console(highlight=False, soft_wrap=not sys.stdout.isatty())
     batch = None
     for batch in batches:
         for row, answer in zip(batch, answering.answers(batch)):

@@ -2,8 +2,10 @@
 
 import argparse
 import copy
-from typing import Any, TypeVar
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
 
+from typer import Argument
 from typer.core import TyperCommand
 
 from kbert.hints import nearest_options
@@ -14,8 +16,33 @@ from kbert.training.config.finetuning_config import options_of_others
 _Command = TypeVar("_Command", bound=TyperCommand)
 
 
+def shipped_names(incomplete: str) -> list[str]:
+    """Returns the names of models that come with kbert, for a shell's completion."""
+    from kbert.checkpoints.pretrained import SHIPPED
+
+    return [name for name in SHIPPED if name.startswith(incomplete)]
+
+
+RunArgument = Annotated[
+    Path,
+    Argument(
+        help="A run, a model's folder, or a name.", metavar="RUN", autocompletion=shipped_names
+    ),
+]
+
+
 class VerbCommand(TyperCommand):
-    """A command that names the options which an unknown one may stand for."""
+    """A command that names the options which an unknown one may stand for.
+
+    Its help leaves out --no-NAME where NAME is off without it: a terminal of 80 columns has no room
+    for both.
+    """
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Writes the help; see the base class."""
+        shown = copy.copy(self)
+        shown.params = [_shown(one) for one in self.params]
+        super(VerbCommand, shown).format_help(ctx, formatter)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parses the arguments; see the base class."""
@@ -29,11 +56,13 @@ class VerbCommand(TyperCommand):
             raise
 
 
-def shipped_names(incomplete: str) -> list[str]:
-    """Returns the names of models that come with kbert, for a shell's completion."""
-    from kbert.checkpoints.pretrained import SHIPPED
-
-    return [name for name in SHIPPED if name.startswith(incomplete)]
+def _shown(option: Any) -> Any:
+    """Returns an option as the help shows it."""
+    if not option.secondary_opts or option.default or isinstance(option.show_default, str):
+        return option
+    shown = copy.copy(option)
+    shown.secondary_opts = []
+    return shown
 
 
 def with_fewer_options(command: _Command, args: list[str]) -> _Command:

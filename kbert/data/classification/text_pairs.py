@@ -194,7 +194,10 @@ def _not_given(table: Table, *wanted: tuple[str, Sequence[str]]) -> ValueError:
         f"--{name.replace('_', '-')} COLUMN"
         for name, usual in wanted
     )
-    return ValueError(f"{table.source}, line 1: {'; '.join(told)}. Received: {table.header}")
+    return ValueError(
+        f"{table.source}, line 1: {'; '.join(told)} (the number of one, from 0, where line 1 is no "
+        f"header). Received: {table.header}"
+    )
 
 
 def no_labels(table: Table, label: object) -> ValueError:

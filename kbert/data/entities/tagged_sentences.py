@@ -174,7 +174,8 @@ def _check_column(source: str, first: _Row, tag_column: int) -> None:
     if tag_column % width == 0:
         raise ValueError(
             f"{source}, line {first.number}: a row must have a word and, in another column, its "
-            f"tag. Received: {first.line[:80]!r}, with tag_column={tag_column} of {width}"
+            f"tag, with blanks or tabs between. Received: {first.line[:80]!r}, for the tag in "
+            f"column {tag_column} of {width}"
         )
 
 

@@ -19,7 +19,7 @@ from kbert.training.captioning.examples import (
 )
 from kbert.training.captioning.model import build_captioner, compile_captioner
 from kbert.training.config.captioning_config import SEARCHED, CaptioningConfig
-from kbert.training.recipes.recipe import EpochRecipe
+from kbert.training.recipes.recipe import EpochRecipe, held_out
 from kbert.training.runs.run_directory import CHECKPOINTS, tell_stage
 from kbert.training.runs.stopped_runs import changed_data
 from kbert.training.runs.train_state import order_of, sha256_of_arrays
@@ -106,6 +106,5 @@ class CaptioningTraining(EpochRecipe):
         model = Captioner.from_pretrained(folder, dtype="float32")
         return {
             part: evaluation.measure_captioner(model, examples, self.config.features)[0]
-            for part, examples in self._examples.items()
-            if part != "train"
+            for part, examples in held_out(self._examples)
         }

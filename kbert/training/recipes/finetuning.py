@@ -14,7 +14,7 @@ from kbert.training.callbacks.epoch_record import EpochRecord
 from kbert.training.callbacks.state_saver import pieces_of
 from kbert.training.config.finetuning_config import RunConfig
 from kbert.training.recipes.finetuned_model import build_model, compile_model
-from kbert.training.recipes.recipe import EpochRecipe, run_recipe
+from kbert.training.recipes.recipe import EpochRecipe, held_out, run_recipe
 from kbert.training.runs.run_directory import CHECKPOINTS, tell_stage
 from kbert.training.runs.stopped_runs import StopSignals, changed_data
 from kbert.training.runs.train_state import order_of, sha256_of_arrays, sha256_of_columns
@@ -229,7 +229,7 @@ class Finetuning(EpochRecipe):
 
     def measured(self, folder: Path) -> dict[str, Any]:
         model = type(self.model).from_pretrained(folder, dtype=self.config.precision)
-        return {name: of.measured(model) for name, of in self._parts.items() if name != "train"}
+        return {name: part.measured(model) for name, part in held_out(self._parts)}
 
 
 def monitored_metric(config: RunConfig, data: RunData) -> str:

@@ -25,7 +25,7 @@ from kbert.training.recipes.finetuning import (
     monitored_metric,
     read_run_data,
 )
-from kbert.training.recipes.recipe import EpochRecipe
+from kbert.training.recipes.recipe import EpochRecipe, held_out
 from kbert.training.runs.run_directory import CHECKPOINTS, tell_stage
 from kbert.training.runs.stopped_runs import changed_data
 from kbert.training.runs.train_state import order_of, sha256_of_arrays
@@ -201,9 +201,8 @@ class MultiTaskTraining(EpochRecipe):
         for name, parts in self._parts.items():
             kind = type(self.model.models[name])
             model = kind.from_pretrained(folder / name, dtype=self.config.precision)
-            for part in found:
-                if part in parts:
-                    found[part][name] = parts[part].measured(model)
+            for part, examples in held_out(parts):
+                found[part][name] = examples.measured(model)
         return {part: task_metrics(one, self._monitors) for part, one in found.items() if one}
 
 

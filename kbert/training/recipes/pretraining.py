@@ -160,6 +160,7 @@ class Pretraining(Recipe):
         self.model.save_pretrained(folder / MODEL)
         final, steps = {}, config.validation_steps
         if text is not None:
+            tell_stage("measuring the model on the validation text")
             final["validation"] = models.measure_pretrained(folder / MODEL, text, config, steps)
         intervals = self._record.intervals
         return {"task": config.task, "glue": None, "final": final, "intervals": intervals}

@@ -6,7 +6,7 @@ import shutil
 import sys
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
@@ -106,7 +106,7 @@ def run_recipe(recipe: Recipe) -> Path:
                 runs.write_json(environment(), folder / runs.ENVIRONMENT)
                 with stop.deferred():
                     recipe.fit(folder, stop)
-                tell_stage("writing the model, and measuring it on held-out examples")
+                tell_stage("writing the model")
                 metrics = recipe.finish(folder)
                 metrics["seconds"] = time.perf_counter() - begin
                 runs.write_json(metrics, folder / runs.METRICS)
@@ -124,6 +124,14 @@ def tensorboard(config: StoredConfig, folder: Path) -> list[Any]:
     if not config.tensorboard:
         return []
     return [keras.callbacks.TensorBoard(folder / "tensorboard", write_graph=False)]
+
+
+def held_out(parts: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Yields the parts that were not trained on, and tells which of them is measured."""
+    for part, examples in parts.items():
+        if part != "train":
+            tell_stage(f"measuring the model on the {part} examples")
+            yield part, examples
 
 
 class EpochRecipe(Recipe):

@@ -10,7 +10,7 @@ from kbert.text.subword import Subword
 from kbert.training.callbacks.epoch_record import EpochRecord
 from kbert.training.callbacks.state_saver import pieces_of
 from kbert.training.config.translation_config import SEARCHED, TranslationConfig
-from kbert.training.recipes.recipe import EpochRecipe
+from kbert.training.recipes.recipe import EpochRecipe, held_out
 from kbert.training.runs.run_directory import CHECKPOINTS, MODEL, tell_stage
 from kbert.training.runs.stopped_runs import changed_data
 from kbert.training.runs.train_state import Position, order_of, sha256_of_arrays
@@ -128,6 +128,5 @@ class TranslationTraining(EpochRecipe):
         language, features = self.config.target_language, self.config.features
         return {
             part: evaluation.measure_translator(model, text, language, features)[0]
-            for part, text in self._texts.items()
-            if part != "train"
+            for part, text in held_out(self._texts)
         }

@@ -80,8 +80,8 @@ def test_what_is_refused(finished_run, tmp_path):
     excel.write_text("text;label\nhe said; no;up\n")
     for arguments, message in (
         (["--input", excel, "--output", out], "excel.csv, line 1: the fields must be separated by"),
-        (["--input", source], "`--input` and `--output` must be given together"),
-        (["--output", out], "`--input` and `--output` must be given together"),
+        (["--input", source], "`--output` must be given where `--input` or `--part` is"),
+        (["--output", out], "`--input` must be given where `--output` or `--part` is"),
         (["--input", source, "--output", out, "--text", "a"], "without texts, --show and"),
         (["--input", source, "--output", out, "--batch-size", "9"], "--show and --batch-size"),
         (["--input", source, "--output", out], "in.jsonl, line 2: a row must have `text`, the in"),
@@ -92,7 +92,7 @@ def test_what_is_refused(finished_run, tmp_path):
         (["--input", source, "--output", out, "--part", "3/2"], "such as 3/8. Received: '3/2'"),
         (["--input", source, "--output", out, "--part", "2"], "such as 3/8. Received: '2'"),
         (["--input", source, "--output", out, "--part", "1/2"], "has blocks of 8,192 rows, 1. Rec"),
-        (["--text", "a", "--part", "1/2"], "`--input` and `--output` must be given together"),
+        (["--text", "a", "--part", "1/2"], "`--input` must be given where `--output` or"),
     ):
         result, _ = invoke(finished_run, *arguments)
         assert result.exit_code == 2 and message in result.stderr, result.stderr

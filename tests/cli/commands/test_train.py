@@ -33,7 +33,8 @@ def test_a_run_from_file_and_options(tiny, tmp_path):
         f"loading the encoder {tiny.encoder}",
         "tokenizing",
         "compiling the first step",
-        "writing the model, and measuring it on held-out examples",
+        "writing the model",
+        "measuring the model on the validation examples",
     ]
     assert " ..." not in (output / "log.txt").read_text()
     again = invoke("--config", file, "--output", output)
@@ -64,7 +65,7 @@ def test_a_wrong_value_is_named_as_it_was_given(tiny, tmp_path):
     file = tmp_path / "run.yaml"
     file.write_text(yaml.safe_dump(tiny.values(tmp_path / "run", batch_size=0)))
     told = "must be a whole number, at least 1. Received: "
-    assert f"Error: `batch_size` {told}batch_size=0" in invoke("--config", file).stderr
+    assert f"Error: {file}: `batch_size` {told}batch_size=0" in invoke("--config", file).stderr
     both = invoke("--config", file, "--batch-size", 1, "--epochs", 0).stderr
     assert f"Error: `--epochs` {told}epochs=0" in both
 

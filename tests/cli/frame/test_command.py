@@ -1,4 +1,5 @@
 import os
+import re
 import subprocess
 import sys
 
@@ -17,6 +18,7 @@ from kbert.cli.main import app
         ("train classification --learning-", ["--learning-rate"]),
         ("predict minilm-s", ["minilm-squad", "minilm-sentiment"]),
         ("predict run", []),  # then the shell completes paths
+        ("train ner --tag-scheme bi", ["bio"]),
     ],
 )
 def test_a_shell_completes(line, expected):
@@ -61,3 +63,14 @@ def test_the_first_word_or_the_file_says_the_task(tmp_path):
     for content in ("epochs: 3\n", "task: 3\n", "task: [captioning]\n", "a: b: c"):
         file.write_text(content)
         assert asked_task(["--config", str(file)]) is None, content
+
+
+def test_the_help_has_room_for_names_at_80_columns():
+    shown = CliRunner().invoke(app, ["train", "--help"], env={"COLUMNS": "80"}).stdout
+    words = shown.split()
+    assert "--gradient-checkpointing" in words and "--no-gradient-checkpointing" not in words
+    assert "--resume" in words and "--no-resume" in words  # on without it
+    assert not [line for line in shown.splitlines() if re.search(r"--\S*…", line)]
+    # It is an option all the same.
+    result = CliRunner().invoke(app, ["train", "--no-gradient-checkpointing"])
+    assert "No such option" not in result.stderr

@@ -86,8 +86,8 @@ def test_texts_become_values():
     [
         ("epochs", "three", "`epochs` must be a whole number, at least 1. Received: .*'three'"),
         ("epochs", "2.5", "`epochs` must be a whole number, at least 1. Received: .*'2.5'"),
-        ("learning_rate", "fast", "`learning_rate` must be a number above 0, .*='fast'"),
-        ("learning_rate", "nan", "`learning_rate` must be a number above 0, .*=nan"),
+        ("learning_rate", "fast", "`learning_rate` must be a number above 0. .*='fast'"),
+        ("learning_rate", "nan", "`learning_rate` must be a number above 0. .*=nan"),
     ],
 )
 def test_a_text_that_is_no_number_is_shown(name, text, told):

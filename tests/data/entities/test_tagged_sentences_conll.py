@@ -81,8 +81,8 @@ def test_words_without_tags(tmp_path):
     assert (sentences.words, sentences.tags) == ([["a", "b"], ["c"]], None)
     assert read_conll(FIXTURES / "train.txt", labeled=False).tags is None
     message = (
-        r"d\.txt, line 1: a row must have a word and, in another column, its tag\. Received: 'a', "
-        r"with tag_column=-1 of 1"
+        r"d\.txt, line 1: a row must have a word and, in another column, its tag, with blanks or "
+        r"tabs between\. Received: 'a', for the tag in column -1 of 1$"
     )
     with pytest.raises(ValueError, match=message):
         read_conll(path)

@@ -55,7 +55,7 @@ def test_the_validation_decides_the_metrics():
         ({"strategy": "tpu"}, "`strategy` must be another one with task='embedding': its batches"),
         ({"chunk_rows": 4, "loss": "cosine"}, "`chunk_rows` must be left out with loss='cosine'"),
         ({"chunk_rows": 4, "strategy": "mirrored"}, "`chunk_rows` must be left out with strategy="),
-        ({"pooling": "sum"}, "`pooling` must be one of mean, cls, max, or nothing. Received"),
+        ({"pooling": "sum"}, "`pooling` must be one of mean, cls, max. Received"),
     ],
 )
 def test_configurations_that_are_refused(values, message):

@@ -21,9 +21,9 @@ def test_the_task_says_the_class(tmp_path):
 
 
 def test_keys_of_another_task_are_refused():
-    with pytest.raises(ValueError, match="the key must be one of .*Received: 'beam_size'"):
+    with pytest.raises(ValueError, match="the key must be an option. Received: 'beam_size'"):
         config_from_dict({**LEAST, "encoder": "e", "beam_size": 3})
-    with pytest.raises(ValueError, match="the key must be one of .*Received: 'encoder'"):
+    with pytest.raises(ValueError, match="the key must be an option. Received: 'encoder'"):
         config_from_dict({**LEAST, "task": "translation", "encoder": "e"})
     with pytest.raises(ValueError, match="`task` must be one of classification"):
         config_from_dict({**LEAST, "encoder": "e", "task": "translating"})

@@ -48,7 +48,7 @@ def test_given_values_go_before_those_of_the_file(tmp_path):
     [
         ({"epochs": "three"}, "`epochs` must be a whole number, at least 1. Received: epochs='th"),
         ({"epochs": 0}, "`epochs` must be a whole number, at least 1. Received: epochs=0"),
-        ({"learning_rate": 0}, "`learning_rate` must be a number above 0, or nothing. Received"),
+        ({"learning_rate": 0}, "`learning_rate` must be a number above 0. Received"),
         ({"dropout": 1.0}, "`dropout` must be a number in [0, 1). Received: dropout=1.0"),
         ({"task": "tagging"}, f"`task` must be one of {', '.join(FINETUNED)}. Received: task='tag"),
         ({"precision": "float16"}, "`precision` must be one of float32, mixed_bfloat16"),

@@ -45,7 +45,7 @@ def test_it_goes_to_a_dict_and_back(tmp_path):
 @pytest.mark.parametrize(
     "values, message",
     [
-        ({"text": "a.txt"}, "`text` must be a list of files or patterns of their names, or nothin"),
+        ({"text": "a.txt"}, "`text` must be a list of files or patterns of their names. Received"),
         ({"text": []}, "`text` must be a list of files"),
         ({"objective": "nsp"}, "`objective` must be one of mlm_nsp, mlm, lm_nsp, lm. Received"),
         ({"size": "huge"}, "`size` must be one of tiny, mini, small, medium, base, large"),
