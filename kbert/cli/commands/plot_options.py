@@ -16,10 +16,11 @@ class Picture(str, Enum):
     curve = "curve"
 
 
+_OF_TEXTS = (Picture.span, Picture.attention, Picture.alignment, Picture.fusion)
 # Options that only some pictures read -> those pictures.
 _READ_BY = {
     **dict.fromkeys(("--layer", "--head"), (Picture.attention, Picture.alignment)),
-    **dict.fromkeys(("--text", "--question", "--context"), (*tuple(Picture)[:3], Picture.fusion)),
+    **dict.fromkeys(("--text", "--question", "--context"), _OF_TEXTS),
     "--pieces": (Picture.alignment,),
     "--metrics": (Picture.curve,),
     "--image": (Picture.caption,),

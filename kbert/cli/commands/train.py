@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 from typer import Argument
 
-from kbert.cli.frame.command import VerbCommand, asked_task, with_fewer_options
+from kbert.cli.frame.command import VerbCommand, asked_task, completion, with_fewer_options
 from kbert.cli.frame.errors import reported
 from kbert.cli.frame.results import write_result
 from kbert.cli.frame.run_options import (
@@ -45,7 +45,7 @@ def train(
             f"{CAPTIONING}, {MULTI_TASK} or {STAGES}, which must be the first word and have "
             "options of their own.",
             metavar="TASK",
-            autocompletion=lambda incomplete: [t for t in _EVERY if t.startswith(incomplete)],
+            autocompletion=completion(lambda: _EVERY),
         ),
     ] = None,
     config: ConfigFile = None,
@@ -229,7 +229,9 @@ train_multi_task = with_run_options(train_multi_task, MultiTaskConfig)
 train_stages = with_run_options(train_stages, StagesConfig)
 # Tasks with options of their own -> their commands.
 _OWN = {
-    **{TRANSLATION: train_translation, CAPTIONING: train_captioning},
-    **{MULTI_TASK: train_multi_task, STAGES: train_stages},
+    TRANSLATION: train_translation,
+    CAPTIONING: train_captioning,
+    MULTI_TASK: train_multi_task,
+    STAGES: train_stages,
 }
 _EVERY = (*TASKS, *_OWN)  # a task's configuration knows TASKS alone

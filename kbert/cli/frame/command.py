@@ -2,6 +2,7 @@
 
 import argparse
 import copy
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -16,11 +17,22 @@ from kbert.training.config.finetuning_config import options_of_others
 _Command = TypeVar("_Command", bound=TyperCommand)
 
 
-def shipped_names(incomplete: str) -> list[str]:
-    """Returns the names of models that come with kbert, for a shell's completion."""
-    from kbert.checkpoints.pretrained import SHIPPED
+def completion(names: Callable[[], Iterable[str]]) -> Callable[[str], list[str]]:
+    """Returns a shell's completion of names, which are asked for when it is used."""
 
-    return [name for name in SHIPPED if name.startswith(incomplete)]
+    def complete(incomplete: str) -> list[str]:
+        return [name for name in names() if name.startswith(incomplete)]
+
+    return complete
+
+
+def _shipped() -> Iterable[str]:
+    from kbert.checkpoints.pretrained import SHIPPED  # with NumPy, which a help does without
+
+    return SHIPPED
+
+
+shipped_names = completion(_shipped)
 
 
 RunArgument = Annotated[

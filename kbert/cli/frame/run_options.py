@@ -8,8 +8,9 @@ from typing import Annotated, Any, Optional, TypeVar
 
 from typer import Option
 
+from kbert.cli.frame.command import completion
 from kbert.options.configuration import Configuration
-from kbert.options.kinds import Kind, kind_of, read_config_file
+from kbert.options.kinds import kind_of, read_config_file
 
 _Checked = TypeVar("_Checked", bound=Configuration)
 
@@ -47,7 +48,7 @@ def _parameter(field: "dataclasses.Field[Any]") -> inspect.Parameter:
         help=field.metadata["help"],
         rich_help_panel=field.metadata["panel"],
         show_default=shown_default(field) or False,
-        autocompletion=_completion(kind) if kind.names else None,
+        autocompletion=completion(lambda: kind.names) if kind.names else None,
     )
     return inspect.Parameter(
         field.name,
@@ -55,13 +56,6 @@ def _parameter(field: "dataclasses.Field[Any]") -> inspect.Parameter:
         default=None,
         annotation=Annotated[Optional[bool if is_flag else str], option],
     )
-
-
-def _completion(kind: Kind) -> Callable[[str], list[str]]:
-    def names(incomplete: str) -> list[str]:
-        return [name for name in kind.names if name.startswith(incomplete)]
-
-    return names
 
 
 def shown_default(field: "dataclasses.Field[Any]") -> str:
