@@ -24,9 +24,10 @@ from kbert.cli.actions.precision_measures import as_exported
 from kbert.data.classification.text_pairs import read_text_examples
 from kbert.data.samples import sample_path
 from kbert.serving.export.multi_task_export import export_together
-from kbert.serving.export.precision import PRECISIONS, in_precision
 from kbert.serving.format.servable import sizes_of
+from kbert.serving.format.version_folders import PRECISIONS
 from kbert.serving.loading.exported import load_export
+from kbert.serving.precision.conversion import in_precision
 from kbert.tasks.registry import task_of
 
 BASE = "all-MiniLM-L6-v2"

@@ -18,6 +18,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from side_by_side.results import parser, write
 
 # Inputs, outputs, activation.
@@ -29,17 +30,19 @@ SLOW = ("BatchMatMulV3", "UniformQuantizedDotHybrid")  # measured up to 128 rows
 
 
 def contenders(inputs: int, outputs: int, activation: str | None) -> dict[str, Callable[..., Any]]:
-    """Functions of rows (R, inputs)."""
+    """Functions of rows (R, inputs), none less than zero."""
     import tensorflow as tf
 
     from kbert.layers.linear import Linear
     from kbert.pipelines.inference import CapturedWeights
-    from kbert.serving.export.integer_products import MOST_OF_WEIGHTS, integer_products
-    from kbert.serving.export.precision import Int8Weight
+    from kbert.serving.precision.integer_products import integer_products
+    from kbert.serving.precision.rounding import Rounding
+    from kbert.serving.precision.small_weights import Int8Weight
 
     layer = Linear(outputs, activation)
     layer.build((None, inputs))
-    stored = Int8Weight(layer.kernel, MOST_OF_WEIGHTS)
+    factors = np.ones((inputs, 1), "float32") if inputs < outputs else None
+    stored = Int8Weight(layer.kernel, Rounding(factors, -0.17 if inputs > outputs else None))
     arrays = {id(v): v.numpy() for v in layer.weights}
     codes, scales = tf.constant(stored.codes), tf.constant(stored.scales)
 
@@ -51,16 +54,14 @@ def contenders(inputs: int, outputs: int, activation: str | None) -> dict[str, C
         with integer_products([layer], lambda kernel: stored):
             return layer(rows)
 
-    def eigen(rows: Any) -> Any:
-        return tf.raw_ops.BatchMatMulV3(x=tf.cast(rows, tf.int8), y=codes, Tout=tf.int32)
-
     def hybrid(rows: Any) -> Any:
         bounds = {"rhs_quantization_min_val": -127, "rhs_quantization_max_val": 127}
-        weights = {"rhs": tf.bitcast(codes, tf.qint8), "rhs_scales": scales[0]}
-        weights["rhs_zero_points"] = tf.zeros((outputs,), tf.int32)
-        return tf.raw_ops.UniformQuantizedDotHybrid(
-            lhs=rows, **weights, Tout=tf.float32, rhs_quantization_axis=1, **bounds
-        )
+        kept = {"rhs": tf.bitcast(codes, tf.qint8), "rhs_scales": scales[0], **bounds}
+        kept |= {"rhs_zero_points": tf.zeros((outputs,), tf.int32), "rhs_quantization_axis": 1}
+        return tf.raw_ops.UniformQuantizedDotHybrid(lhs=rows, **kept, Tout=tf.float32)
+
+    def eigen(rows: Any) -> Any:
+        return tf.raw_ops.BatchMatMulV3(x=tf.cast(rows, tf.int8), y=codes, Tout=tf.int32)
 
     made = {"float32": layer, "frozen": frozen, "int8": integers, SLOW[0]: eigen, SLOW[1]: hybrid}
     spec = [tf.TensorSpec((None, inputs))]
@@ -77,7 +78,7 @@ def measure(threads: int, seconds: float, processor: str) -> list[dict[str, Any]
     for name, sizes in LAYERS.items():
         run = contenders(*sizes)
         for count in ROWS:
-            x, best = tf.random.normal((count, sizes[0])), dict.fromkeys(run, float("inf"))
+            x, best = tf.random.uniform((count, sizes[0])), dict.fromkeys(run, float("inf"))
             chosen = [key for key in run if key not in SLOW or count <= 128]
             end, calls = time.time() + seconds, max(2, 256 // count)
             while time.time() < end or min(best[key] for key in chosen) == float("inf"):
@@ -101,8 +102,7 @@ def main() -> None:
     arguments_parser.add_argument("--run", nargs=2, metavar="", help=argparse.SUPPRESS)
     arguments = arguments_parser.parse_args()
     if arguments.run:
-        threads, processor = int(arguments.run[0]), arguments.run[1]
-        print(json.dumps(measure(threads, arguments.seconds, processor)))
+        print(json.dumps(measure(int(arguments.run[0]), arguments.seconds, arguments.run[1])))
         return
     rows = []
     for processor, isa in PROCESSORS.items():

@@ -24,7 +24,8 @@ from kbert.cli.actions.model_kinds import columns_of
 from kbert.cli.actions.precision_measures import as_exported
 from kbert.data.classification.glue_tasks import read_glue
 from kbert.data.entities.tagged_sentences import TaggedSentences
-from kbert.serving.export.precision import PRECISIONS, in_precision
+from kbert.serving.format.version_folders import PRECISIONS
+from kbert.serving.precision.conversion import in_precision
 from kbert.tasks.registry import task_of
 from kbert.training.translation.evaluation import translation_scores
 

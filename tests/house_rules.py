@@ -68,6 +68,7 @@ SUB_FLOORS = {
     ),
     "serving": (
         ("format",),
+        ("precision",),
         ("export",),
         ("loading", "portable"),
         ("batch_prediction", "client"),

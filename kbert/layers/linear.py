@@ -24,6 +24,15 @@ _ACTIVATIONS: dict[str, Callable[[Any], Any]] = {
     "silu": lambda x: x * ops.sigmoid(x),  # TensorFlow's has a gradient that is never freed
 }
 
+# What those that are bounded below never return less than, a little less than their minimum.
+LOWEST = {
+    "gelu": -0.17,
+    "gelu_approximate": -0.1701,
+    "quick_gelu": -0.1637,
+    "relu": 0.0,
+    "silu": -0.2785,
+}
+
 
 def activation_name(name: str | None) -> str | None:
     """Checks and returns the name of an activation, or None."""

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from kbert.layers.linear import activate, activation_name
+from kbert.layers.linear import LOWEST, activate, activation_name
 from tests import numpy_reference as reference
 
 X = np.linspace(-6.0, 6.0, 121).astype("float32")
@@ -55,3 +55,9 @@ def test_unknown_name_lists_the_known_ones():
         activation_name("gelu_new")
     assert activation_name(None) is None
     assert activation_name("gelu") == "gelu"
+
+
+@pytest.mark.parametrize("name", LOWEST)
+def test_no_activation_is_lower(name: str):
+    found = np.asarray(activate(keras.ops.linspace(-20.0, 20.0, 400_001), name))
+    assert LOWEST[name] <= found.min() <= LOWEST[name] + 1e-4

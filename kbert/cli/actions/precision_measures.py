@@ -13,19 +13,16 @@ import numpy as np
 from kbert.cli.actions.answering import Row, live_answering
 from kbert.cli.actions.model_kinds import columns_of
 from kbert.models.weights import named_weights
-from kbert.serving.export.integer_products import (
-    MOST_OF_WEIGHTS,
-    integer_layers,
-    integer_products,
-)
-from kbert.serving.export.precision import (
+from kbert.serving.format.signatures import SERVING_DEFAULT
+from kbert.serving.precision.conversion import in_precision
+from kbert.serving.precision.integer_products import integer_products
+from kbert.serving.precision.rounding import integer_kernels, integer_layers
+from kbert.serving.precision.small_weights import (
     Int8Weight,
-    WeightSubstitutes,
-    in_precision,
     is_stored_as_half,
     is_stored_as_int8,
 )
-from kbert.serving.format.signatures import SERVING_DEFAULT
+from kbert.serving.precision.substitutes import WeightSubstitutes
 from kbert.tasks.registry import task_of
 from kbert.tasks.task import FinetunedTask
 
@@ -71,7 +68,9 @@ def measure_precisions(
 def as_exported(model: Any, precision: str | None) -> AbstractContextManager[None]:
     """Makes a model of `in_precision` multiply what its export does: integers for int8."""
     layers = integer_layers(model) if precision == "int8" else []
-    stored = {id(layer.kernel): Int8Weight(layer.kernel, MOST_OF_WEIGHTS) for layer in layers}
+    roundings = integer_kernels(model)
+    kernels = {id(layer.kernel): layer.kernel for layer in layers}
+    stored = {key: Int8Weight(kernel, roundings[key]) for key, kernel in kernels.items()}
     return integer_products(layers, lambda kernel: stored.get(id(kernel)))
 
 

@@ -13,7 +13,6 @@ import tensorflow as tf
 from kbert import __version__
 from kbert.gradients import without_gradients
 from kbert.serving.export.base_files import write_base_files
-from kbert.serving.export.precision import WeightSubstitutes, in_precision
 from kbert.serving.export.request_batching import batching_of, can_join, served_function
 from kbert.serving.export.request_checks import InputLimits
 from kbert.serving.export.write_bundle import Traced, model_of, write_bundle
@@ -26,6 +25,8 @@ from kbert.serving.format.signatures import (
     signatures_of,
 )
 from kbert.serving.format.version_folders import new_version, remove_old_versions
+from kbert.serving.precision.conversion import in_precision
+from kbert.serving.precision.substitutes import WeightSubstitutes
 from kbert.storage.files import atomic_directory, file_lock, remove_leftovers
 
 logger = logging.getLogger(__name__)
@@ -70,7 +71,7 @@ def export(
             for none.
         keep: Number of the highest versions to keep; None for all.
         about: Facts about the training for the model card; see `kbert.serving.export.base_files`.
-        precision: "float32", "bfloat16" or "int8", see `kbert.serving.export.precision`; None for
+        precision: "float32", "bfloat16" or "int8", see `kbert.serving.precision`; None for
             the model's own.
         frozen: Whether the encoder's weights, its tables excepted, are constants of the graph: a
             short text is answered sooner, and a running model needs more memory.

@@ -11,9 +11,10 @@ import numpy as np
 
 from kbert.models.weights import ADAPTER, POOLER, named_weights
 from kbert.serving.export.export import described, endpoints_of, write_export
-from kbert.serving.export.precision import WeightSubstitutes, in_precision
 from kbert.serving.format.batching_file import MAX_BATCH_SIZE
 from kbert.serving.format.signatures import SERVING_DEFAULT
+from kbert.serving.precision.conversion import in_precision
+from kbert.serving.precision.substitutes import WeightSubstitutes
 
 _TASK_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 _SHOWN = 5
@@ -57,7 +58,9 @@ def export_together(
         FileExistsError: The version exists already.
     """
     _check_names(models)
-    written = {task: in_precision(model, precision) for task, model in models.items()}
+    written: dict[str, Any] = {}
+    for task, model in models.items():
+        written[task] = in_precision(model, precision, next(iter(written.values()), None))
     substitutes = WeightSubstitutes(written.values())
     share_encoder(written, substitutes)
     substitutes.store_small(precision)

@@ -13,7 +13,7 @@ from typing import Any
 from kbert.storage.files import remove_atomically, write_atomically
 from kbert.storage.json_files import json_text, read_json_object
 
-# The types of numbers of an export, see `kbert.serving.export.precision`.
+# The types of numbers of an export, see `kbert.serving.precision`.
 PRECISIONS = ("float32", "bfloat16", "int8")
 METADATA_FILE = Path("assets.extra", "kbert.json")
 SAVED_MODEL_FILE = "saved_model.pb"

@@ -4,7 +4,8 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from kbert.serving.export.precision import (
+from kbert.serving.precision.rounding import Rounding
+from kbert.serving.precision.small_weights import (
     Int8Weight,
     int8_codes,
     is_stored_as_int8,
@@ -30,6 +31,25 @@ def test_no_weight_moves_by_more_than_half_a_step():
         assert np.all(np.abs(rounded - matrix) <= step / 2 * 1.0001)
         # What is rounded already stays: an export stores what its model computes with.
         np.testing.assert_allclose(rounded_to_int8(rounded, name), rounded, rtol=1e-6)
+
+
+def test_smoothed_rows_and_seven_bits():
+    # Rows times 4 and 1/2: 2.52 and 0.63; then the largest code is 63.
+    smoothing = np.array([[4.0], [0.5]], "float32")
+    matrix = np.array([[0.63, -0.1], [1.26, 2.52]])
+    codes, scales = int8_codes(matrix, "kernel", Rounding(smoothing))
+    np.testing.assert_allclose(scales, [[0.04, 0.02]], rtol=1e-6)
+    assert codes.tolist() == [[63, -20], [16, 63]]
+    rounded = rounded_to_int8(matrix, "kernel", Rounding(smoothing))
+    np.testing.assert_allclose(rounded, [[0.63, -0.1], [1.28, 2.52]], rtol=1e-6)
+    # What is rounded already stays: factors that are powers of two round nothing.
+    again = rounded_to_int8(rounded, "kernel", Rounding(smoothing))
+    np.testing.assert_array_equal(again, rounded)
+    codes, _ = int8_codes([[0.64, -0.1], [1.27, 2.54]], "kernel", Rounding(lowest=0.0))
+    assert codes.tolist() == [[64, -5], [127, 127]]
+    stored = Int8Weight(keras.Variable(matrix, name="kernel"), Rounding(smoothing))
+    np.testing.assert_array_equal(tf.function(stored.matrix)(), rounded)
+    np.testing.assert_allclose(stored.sums, [0.04 * 79, 0.02 * 43], rtol=1e-6)
 
 
 def test_in_a_graph():

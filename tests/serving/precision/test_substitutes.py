@@ -8,7 +8,8 @@ import tensorflow as tf
 
 from kbert.layers.embeddings import TokenEmbedding
 from kbert.layers.linear import Linear
-from kbert.serving.export.precision import WeightSubstitutes, rounded_to_int8
+from kbert.serving.precision.small_weights import rounded_to_int8
+from kbert.serving.precision.substitutes import WeightSubstitutes
 
 
 class Small(keras.Model):

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from kbert.serving.export.precision import HalfWeight, is_stored_as_half
+from kbert.serving.precision.small_weights import HalfWeight, is_stored_as_half
 
 
 @pytest.fixture(scope="module")

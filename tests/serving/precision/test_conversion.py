@@ -10,12 +10,13 @@ import pytest
 
 from kbert.export_check.check import check
 from kbert.models.bert import Bert
-from kbert.serving.export import precision
 from kbert.serving.export.export import export
-from kbert.serving.export.integer_products import integer_layers
-from kbert.serving.export.precision import in_precision, is_stored_as_half
 from kbert.serving.format.version_folders import read_metadata
 from kbert.serving.loading.exported import load_export
+from kbert.serving.precision import conversion
+from kbert.serving.precision.conversion import in_precision
+from kbert.serving.precision.rounding import integer_kernels, integer_layers
+from kbert.serving.precision.small_weights import is_stored_as_half
 from kbert.tasks.classification.model import Classifier
 from tests.serving.tiny_models import Meter
 from tests.small_pipelines import TEXTS, TOKENIZER, VOCABULARY, computed
@@ -33,13 +34,16 @@ def scores(path: Path) -> np.ndarray:
     return load_export(path).predict(TEXTS)["scores"]
 
 
-def of_rounded_rows(layer: Any) -> Any:
-    """A dense layer whose inputs are rounded to 127 steps of the largest of each row."""
+def of_rounded_rows(layer: Any, smoothing: np.ndarray | None, lowest: float | None) -> Any:
+    """A dense layer whose inputs are smoothed and rounded to 127 steps, see `Rounding`."""
     original = layer.call
+    factors = np.ones(1, "float32") if smoothing is None else smoothing[:, 0]
 
     def call(inputs: Any, training: bool | None = None, added: Any = None) -> Any:
-        step = keras.ops.max(keras.ops.abs(inputs), axis=-1, keepdims=True) / 127
-        return original(keras.ops.round(inputs / step) * step, training, added)
+        least, x = 0.0 if lowest is None else lowest, inputs / factors
+        step = keras.ops.max(keras.ops.abs(x - least), axis=-1, keepdims=True) / 127
+        rounded = keras.ops.round((x - least) / step) * step + least
+        return original(rounded * factors, training, added)
 
     return call
 
@@ -76,8 +80,10 @@ def test_int8_is_a_quarter_of_the_matrices(
     # The same numbers in float32: matrices that were rounded, and rows of activations as well. A
     # number between two codes may become either, which moves a score by some thousandths.
     rounded = in_precision(classifier, "int8")
+    roundings = integer_kernels(rounded)
     for layer in integer_layers(rounded):
-        monkeypatch.setattr(layer, "call", of_rounded_rows(layer))
+        how = roundings[id(layer.kernel)]
+        monkeypatch.setattr(layer, "call", of_rounded_rows(layer, how.smoothing, how.lowest))
     found = scores(path)
     np.testing.assert_allclose(found, computed(rounded, TEXTS), atol=3e-3)
     np.testing.assert_allclose(found, computed(classifier, TEXTS), atol=3e-2)
@@ -108,15 +114,11 @@ def test_what_cannot_be_had(classifier: Classifier):
 def test_a_processor_without_is_told(
     classifier: Classifier, monkeypatch: pytest.MonkeyPatch, caplog: Any
 ):
-    monkeypatch.setattr(precision, "computes_bfloat16", lambda: False)
+    monkeypatch.setattr(conversion, "computes_bfloat16", lambda: False)
     with caplog.at_level(logging.WARNING):
         in_precision(classifier, "bfloat16")
     assert "no instructions for bfloat16" in caplog.text
-    monkeypatch.setattr(precision, "packs_integers", lambda: False)
-    with caplog.at_level(logging.WARNING):
-        in_precision(classifier, "int8")
-    assert "single short texts take longer than in float32" in caplog.text
-    monkeypatch.setattr(precision, "has_integer_products", lambda: False)
+    monkeypatch.setattr(conversion, "has_integer_products", lambda: False)
     with caplog.at_level(logging.WARNING):
         in_precision(classifier, "int8")
     assert "This TensorFlow cannot multiply integers" in caplog.text

@@ -13,7 +13,7 @@ import numpy as np
 import tensorflow as tf
 
 from kbert.layers.embeddings import TokenEmbedding
-from kbert.serving.export.integer_products import Codes
+from kbert.serving.precision.integer_products import Codes
 
 # A graph is a protocol buffer, which ends at 2 GiB.
 _MOST_BYTES = 1_500_000_000

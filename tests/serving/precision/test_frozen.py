@@ -10,12 +10,12 @@ import tensorflow as tf
 
 from kbert.models.bert import Bert
 from kbert.serving.export.export import export
-from kbert.serving.export.frozen import FrozenEncoders
-from kbert.serving.export.integer_products import integer_layers
-from kbert.serving.export.precision import WeightSubstitutes
 from kbert.serving.format.signatures import read_meta_graph
 from kbert.serving.format.version_folders import read_metadata
 from kbert.serving.loading.exported import load_export
+from kbert.serving.precision.frozen import FrozenEncoders
+from kbert.serving.precision.rounding import integer_layers
+from kbert.serving.precision.substitutes import WeightSubstitutes
 from kbert.tasks.classification.model import Classifier
 from tests.serving.tiny_models import Meter
 from tests.small_pipelines import TEXTS, TOKENIZER, VOCABULARY, computed

@@ -1,0 +1,140 @@
+"""Products of integers in the place of an encoder's dense layers, as graph code.
+
+y = x W. W has codes in a byte and a float32 scale for each column. Each row of x has codes and a
+step of its own, so that its answer does not depend on what else is in the batch. The sums are
+int32, and exact. Source: Jacob et al. 2018 (arXiv:1712.05877), section 2.2; a scale for each token
+as Dettmers et al. 2022 (arXiv:2208.07339), section 2.1.
+
+Where a processor lacks VNNI, oneDNN adds two products in 16 bits, so that 2 |code of x| |code of
+W| must be less than 2^15. Rows of both signs have codes in [1, 255], 128 for zero, and W has seven
+bits, [-63, 63]. After an activation like GELU no number is less than a small constant: such rows
+have codes in [0, 127], with steps that are no larger, and W has eight bits, [-127, 127].
+Codes of rows have no sign, as oneDNN multiplies signed ones half as fast on such a processor.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any, Protocol
+
+import numpy as np
+import tensorflow as tf
+from tensorflow.core.framework.attr_value_pb2 import AttrValue
+
+from kbert.layers.linear import Linear, activate
+from kbert.pipelines.inference import read_once
+from kbert.serving.precision.rounding import INTEGER_OP, Rounding
+
+# The largest code of a row less that of zero.
+_MOST_OF_ROWS = 127.0
+_ZERO = 128.0
+# The op's scales of rows and of columns are the bounds that it is given, divided by these.
+_ROWS_DIVISOR, _COLUMNS_DIVISOR = 255.0, 127.0
+# The method of a layer that is replaced while a graph is traced.
+_CALL = Linear.call.__name__
+
+
+class Codes(Protocol):
+    """A matrix (in, out) as int8 with a float32 scale (1, out) for each column.
+
+    `sums` (out,) float32 are those of its columns, of what codes and scales stand for.
+    """
+
+    codes: Any
+    scales: Any
+    sums: np.ndarray
+    rounding: Rounding
+
+
+@contextmanager
+def integer_products(
+    layers: Iterable[Linear], stored: Callable[[Any], Codes | None]
+) -> Iterator[None]:
+    """Makes dense layers multiply integers; `stored` gives the codes of a kernel, or None."""
+    with ExitStack() as stack:
+        for layer in layers:
+            weights = stored(layer.kernel)
+            if weights is not None and _CALL not in vars(layer):  # ALBERT's layers are one
+                setattr(layer, _CALL, _call_of(layer, weights))
+                stack.callback(delattr, layer, _CALL)
+        yield
+
+
+def _call_of(layer: Linear, weights: Codes) -> Callable[..., tf.Tensor]:
+    """Returns what a layer's `call` does, with integers."""
+    is_gelu = layer.activation == "gelu"
+    # No op of oneDNN takes in this GELU, x Phi(x): with u = x / sqrt(2) it is u (erf(u) + 1) /
+    # sqrt(2), which passes over the widest activations once less than a formula of x.
+    factor = math.sqrt(0.5) if is_gelu else 1.0
+
+    def call(inputs: Any, training: bool | None = None, added: Any = None) -> tf.Tensor:
+        rows = tf.reshape(inputs, (-1, inputs.shape[-1]))
+        outputs = integer_product(rows, weights, factor)
+        for term in (layer.bias, added):
+            if term is not None:
+                outputs += tf.convert_to_tensor(term) * factor if is_gelu else term
+        if is_gelu:
+            outputs *= tf.math.erf(outputs) * factor + factor
+        else:
+            outputs = activate(outputs, layer.activation, training)
+        return tf.reshape(outputs, (*tf.unstack(tf.shape(inputs))[:-1], layer.units))
+
+    return call
+
+
+def integer_product(rows: tf.Tensor, weights: Codes, factor: float = 1.0) -> tf.Tensor:
+    """Returns the product of rows with a quantized matrix, as graph code.
+
+    Args:
+        rows: float32 (R, in), none less than `weights.rounding.lowest`.
+        weights: the matrix.
+        factor: what the product is multiplied by.
+
+    Returns:
+        float32 (R, out).
+    """
+    smoothing, lowest = weights.rounding.smoothing, weights.rounding.lowest
+    if smoothing is not None:
+        rows *= 1 / smoothing[:, 0]
+    codes, scales = read_once(weights.codes), read_once(weights.scales)
+    if lowest is None:
+        largest = tf.reduce_max(tf.abs(rows), axis=-1, keepdims=True)
+        # A row of zeros stays one.
+        scaled = rows * tf.math.divide_no_nan(_MOST_OF_ROWS, largest) + (_ZERO + 0.5)
+        zeros = -_ZERO * factor / _MOST_OF_ROWS * weights.sums
+        return _multiplied(scaled, codes, scales, zeros, factor) * largest
+    largest = tf.reduce_max(rows, axis=-1, keepdims=True) - lowest
+    steps = tf.math.divide_no_nan(_MOST_OF_ROWS, largest)
+    scaled = rows * steps + (0.5 - lowest * steps)
+    product = _multiplied(scaled, codes, scales, 0 * weights.sums, factor) * largest
+    return product + lowest * factor * weights.sums
+
+
+def _multiplied(
+    scaled: tf.Tensor, codes: tf.Tensor, scales: tf.Tensor, bias: np.ndarray, factor: float
+) -> tf.Tensor:
+    """Returns (whole parts of `scaled`) codes scales factor / 127 + bias, float32 (R, out)."""
+    rows = tf.bitcast(tf.cast(scaled, tf.uint8), tf.quint8)
+    # Bounds, of which the op takes the larger magnitude. The scales must be the same memory at each
+    # request, not the outcome of an op: by their address oneDNN finds the kernel made before.
+    bound = tf.constant(_ROWS_DIVISOR * _COLUMNS_DIVISOR / _MOST_OF_ROWS * factor)
+    inputs = [rows, tf.bitcast(codes, tf.qint8), tf.constant(bias), bound, bound, scales, scales]
+    attributes = {
+        "Tdevice_inputs": _types(*inputs[:3]),
+        "Thost_inputs": _types(*inputs[3:]),
+        "Tdevice_outputs": _types(inputs[2]),
+        "Thost_outputs": _types(),
+        "T1": AttrValue(type=tf.quint8.as_datatype_enum),
+        "T2": AttrValue(type=tf.qint8.as_datatype_enum),
+        "fused_ops": AttrValue(list=AttrValue.ListValue(s=[b"BiasAdd", b"Dequantize"])),
+    }
+    graph = tf.compat.v1.get_default_graph()
+    made = graph.create_op(INTEGER_OP, inputs, [tf.float32], name="product", attrs=attributes)
+    (product,) = made.outputs
+    product.set_shape((scaled.shape[0], codes.shape[-1]))
+    return product
+
+
+def _types(*tensors: tf.Tensor) -> AttrValue:
+    enums = [tensor.dtype.as_datatype_enum for tensor in tensors]
+    return AttrValue(list=AttrValue.ListValue(type=enums))
