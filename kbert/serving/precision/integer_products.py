@@ -69,10 +69,9 @@ def _call_of(layer: Linear, weights: Codes) -> Callable[..., tf.Tensor]:
 
     def call(inputs: Any, training: bool | None = None, added: Any = None) -> tf.Tensor:
         rows = tf.reshape(inputs, (-1, inputs.shape[-1]))
-        outputs = integer_product(rows, weights, factor)
-        for term in (layer.bias, added):
-            if term is not None:
-                outputs += tf.convert_to_tensor(term) * factor if is_gelu else term
+        outputs = integer_product(rows, weights, layer.bias, factor)
+        if added is not None:
+            outputs += tf.convert_to_tensor(added) * factor if is_gelu else added
         if is_gelu:
             outputs *= tf.math.erf(outputs) * factor + factor
         else:
@@ -82,13 +81,16 @@ def _call_of(layer: Linear, weights: Codes) -> Callable[..., tf.Tensor]:
     return call
 
 
-def integer_product(rows: tf.Tensor, weights: Codes, factor: float = 1.0) -> tf.Tensor:
-    """Returns the product of rows with a quantized matrix, as graph code.
+def integer_product(
+    rows: tf.Tensor, weights: Codes, bias: Any = None, factor: float = 1.0
+) -> tf.Tensor:
+    """Returns (the product of rows with a quantized matrix + bias) factor, as graph code.
 
     Args:
         rows: float32 (R, in), none less than `weights.rounding.lowest`.
         weights: the matrix.
-        factor: what the product is multiplied by.
+        bias: float32 (out,), or None.
+        factor: what the sum is multiplied by.
 
     Returns:
         float32 (R, out).
@@ -96,24 +98,27 @@ def integer_product(rows: tf.Tensor, weights: Codes, factor: float = 1.0) -> tf.
     smoothing, lowest = weights.rounding.smoothing, weights.rounding.lowest
     if smoothing is not None:
         rows *= 1 / smoothing[:, 0]
-    codes, scales = read_once(weights.codes), read_once(weights.scales)
     if lowest is None:
         largest = tf.reduce_max(tf.abs(rows), axis=-1, keepdims=True)
-        # A row of zeros stays one.
-        scaled = rows * tf.math.divide_no_nan(_MOST_OF_ROWS, largest) + (_ZERO + 0.5)
-        zeros = -_ZERO * factor / _MOST_OF_ROWS * weights.sums
-        return _multiplied(scaled, codes, scales, zeros, factor) * largest
-    largest = tf.reduce_max(rows, axis=-1, keepdims=True) - lowest
-    steps = tf.math.divide_no_nan(_MOST_OF_ROWS, largest)
-    scaled = rows * steps + (0.5 - lowest * steps)
-    product = _multiplied(scaled, codes, scales, 0 * weights.sums, factor) * largest
-    return product + lowest * factor * weights.sums
+        steps, zero = tf.math.divide_no_nan(_MOST_OF_ROWS, largest), _ZERO
+        of_zero = -_ZERO * factor / _MOST_OF_ROWS * weights.sums
+    else:
+        largest = tf.reduce_max(rows, axis=-1, keepdims=True) - lowest
+        steps = tf.math.divide_no_nan(_MOST_OF_ROWS, largest)
+        zero, of_zero = -lowest * steps, 0 * weights.sums
+        of_lowest = lowest * weights.sums
+        # One sum of vectors here is one less of matrices.
+        bias = of_lowest if bias is None else tf.convert_to_tensor(bias) + of_lowest
+    scaled = rows * steps + (zero + 0.5)
+    product = _multiplied(scaled, weights, of_zero, factor) * largest
+    return product if bias is None else product + tf.convert_to_tensor(bias) * factor
 
 
 def _multiplied(
-    scaled: tf.Tensor, codes: tf.Tensor, scales: tf.Tensor, bias: np.ndarray, factor: float
+    scaled: tf.Tensor, weights: Codes, bias: np.ndarray, factor: float
 ) -> tf.Tensor:
     """Returns (whole parts of `scaled`) codes scales factor / 127 + bias, float32 (R, out)."""
+    codes, scales = read_once(weights.codes), read_once(weights.scales)
     rows = tf.bitcast(tf.cast(scaled, tf.uint8), tf.quint8)
     # Bounds, of which the op takes the larger magnitude. The scales must be the same memory at each
     # request, not the outcome of an op: by their address oneDNN finds the kernel made before.

@@ -73,8 +73,8 @@ def _rounding_of(layer: Linear) -> Rounding:
 def choose_roundings(model: Any, like: Any = None) -> None:
     """Chooses how the `integer_layers` of a model are rounded.
 
-    Smoothed are those that have more columns than inputs: they read LayerNorms, and dividing their
-    inputs costs little. The factors are powers of two, so that no float is rounded by them.
+    Smoothed are those from the encoder's width to a larger one: they read LayerNorms, and dividing
+    their inputs costs little. The factors are powers of two, so that no float is rounded by them.
 
     Args:
         model: a model whose layers get the roundings; its weights stay as they are.
@@ -87,12 +87,13 @@ def choose_roundings(model: Any, like: Any = None) -> None:
     encoder = model.encoder
     blocks = [one for one in encoder._flatten_layers() if isinstance(one, FeedForward)]
     lowest = {id(b.output_linear): LOWEST.get(str(b.intermediate.activation)) for b in blocks}
-    wide = [one for one in layers if one.kernel.shape[0] < one.units and id(one) not in lowest]
     names = {id(kernel): name for name, kernel in named_weights(encoder).items()}
-    if like is None:
-        factors = _smoothing(encoder, wide) if isinstance(encoder, Encoder) else {}
+    found: dict[str, np.ndarray | None] = {}
+    if like is None and isinstance(encoder, Encoder):
+        wide = [one for one in layers if one.kernel.shape[0] == encoder.hidden_dim < one.units]
+        factors = _smoothing(encoder, wide)
         found = {names[id(one.kernel)]: factors.get(id(one)) for one in wide}
-    else:
+    elif like is not None:
         known = integer_kernels(like)
         kernels = {n: one for n, one in named_weights(like.encoder).items() if id(one) in known}
         found = {name: known[id(one)].smoothing for name, one in kernels.items()}

@@ -1,5 +1,6 @@
 """Products of integers: by hand, and against NumPy's whole numbers."""
 
+import functools
 import os
 import subprocess
 import sys
@@ -33,7 +34,8 @@ class Matrix:
 def product(rows: Any, matrix: Matrix, factor: float = 1.0) -> np.ndarray:
     """The graph's product."""
     spec = tf.TensorSpec((None, matrix.codes.shape[0]))
-    traced = tf.function(lambda x: integer_product(x, matrix, factor), [spec], autograph=False)
+    multiplied = functools.partial(integer_product, weights=matrix, factor=factor)
+    traced = tf.function(multiplied, [spec], autograph=False)
     return traced(np.asarray(rows, "float32")).numpy()
 
 
