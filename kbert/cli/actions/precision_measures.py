@@ -68,8 +68,8 @@ def measure_precisions(
 def as_exported(model: Any, precision: str | None) -> AbstractContextManager[None]:
     """Makes a model of `in_precision` multiply what its export does: integers for int8."""
     layers = integer_layers(model) if precision == "int8" else []
+    kernels = {id(layer.kernel): layer.kernel for layer in layers}  # ALBERT's layers are one
     roundings = integer_kernels(model)
-    kernels = {id(layer.kernel): layer.kernel for layer in layers}
     stored = {key: Int8Weight(kernel, roundings[key]) for key, kernel in kernels.items()}
     return integer_products(layers, lambda kernel: stored.get(id(kernel)))
 

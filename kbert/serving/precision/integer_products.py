@@ -111,7 +111,9 @@ def integer_product(
         bias = of_lowest if bias is None else tf.convert_to_tensor(bias) + of_lowest
     scaled = rows * steps + (zero + 0.5)
     product = _multiplied(scaled, weights, of_zero, factor) * largest
-    return product if bias is None else product + tf.convert_to_tensor(bias) * factor
+    if bias is None:
+        return product
+    return product + (bias if factor == 1 else tf.convert_to_tensor(bias) * factor)
 
 
 def _multiplied(

@@ -63,11 +63,8 @@ def integer_layers(model: Any) -> list[Linear]:
 
 def integer_kernels(model: Any) -> dict[int, Rounding]:
     """Returns the rounding of each kernel of `integer_layers`, by the kernel's identity."""
-    return {id(layer.kernel): _rounding_of(layer) for layer in integer_layers(model)}
-
-
-def _rounding_of(layer: Linear) -> Rounding:
-    return getattr(layer, _ROUNDING, Rounding())
+    layers = integer_layers(model)
+    return {id(layer.kernel): getattr(layer, _ROUNDING, Rounding()) for layer in layers}
 
 
 def choose_roundings(model: Any, like: Any = None) -> None:

@@ -94,7 +94,8 @@ class Int8Weight:
         self.codes = _stored(codes, variable, "codes")
         self.scales = _stored(scales, variable, "scales")
         self.rounding = Rounding() if rounding is None else rounding
-        self.sums = (codes.sum(axis=0, dtype="int64") * scales[0]).astype("float32")
+        if rounding is not None:  # nothing multiplies the others, as tables of embeddings
+            self.sums = (codes.sum(axis=0, dtype="int64") * scales[0]).astype("float32")
 
     def matrix(self) -> tf.Tensor:
         """Returns the whole matrix as float32, as graph code."""
