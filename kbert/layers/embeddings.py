@@ -64,6 +64,13 @@ class TokenEmbedding(ConfiguredLayer):
         """
         return looked_up(self.embeddings, token_ids)
 
+    def logits(self, states: Any) -> Any:
+        """Maps `states` (m, D) to their products with all rows of the table, (m, V).
+
+        Overridden as `look_up` is. Source: Press and Wolf 2017, tied embeddings.
+        """
+        return ops.matmul(states, ops.transpose(ops.cast(self.embeddings, states.dtype)))
+
     def compute_output_shape(self, input_shape: Any, **kwargs: Any) -> Any:
         """(...) -> (..., D)."""
         return (*input_shape, self.hidden_dim)

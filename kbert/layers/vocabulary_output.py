@@ -29,11 +29,9 @@ def check_tied(tied: str, vocabulary_size: int, source_vocabulary_size: int | No
 class VocabularyOutput(ConfiguredLayer):
     """x W + b, in float32, where W may be the transposed table of the embeddings.
 
-    Source: Press and Wolf 2017 for tied embeddings.
-
     Args:
         vocabulary_size: V.
-        tied: whether `call` is given the table.
+        tied: whether `call` is given the embeddings.
     """
 
     def __init__(self, vocabulary_size: int, tied: bool = False, **kwargs: Any) -> None:
@@ -51,15 +49,16 @@ class VocabularyOutput(ConfiguredLayer):
         self.bias = self.add_weight(name="bias", shape=(self.vocabulary_size,), initializer="zeros")
         self.built = True
 
-    def call(self, inputs: Any, table: Any = None) -> Any:
+    def call(self, inputs: Any, embedding: Any = None) -> Any:
         """Maps inputs (..., D) to logits (..., V), float32, or float64 for such weights.
 
         Args:
             inputs: (..., D).
-            table: the embeddings (V, D) if `tied`.
+            embedding: the `TokenEmbedding` of V and D if `tied`.
         """
-        kernel = ops.transpose(ops.cast(table, inputs.dtype)) if self.tied else self.kernel
-        found = ops.matmul(ops.reshape(inputs, (-1, inputs.shape[-1])), kernel) + self.bias
+        rows = ops.reshape(inputs, (-1, inputs.shape[-1]))
+        found = embedding.logits(rows) if self.tied else ops.matmul(rows, self.kernel)
+        found = found + self.bias
         wide = "float64" if self.compute_dtype == "float64" else "float32"
         return ops.reshape(ops.cast(found, wide), (*ops.shape(inputs)[:-1], self.vocabulary_size))
 

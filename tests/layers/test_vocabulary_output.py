@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from kbert.layers.embeddings import TokenEmbedding
 from kbert.layers.vocabulary_output import VocabularyOutput
 from tests.check_layer import check_layer
 
@@ -20,6 +21,9 @@ def test_tied():
     layer = VocabularyOutput(5, tied=True)
     layer.build((None, 4))
     layer.bias.assign(np.arange(5.0))
-    table = np.random.default_rng(2).normal(size=(5, 4)).astype("float32")
+    embedding = TokenEmbedding(5, 4)
+    embedding.build()
+    table = np.asarray(embedding.embeddings)
     assert [weight.name for weight in layer.weights] == ["bias"]
-    np.testing.assert_allclose(layer(INPUTS, table), INPUTS @ table.T + np.arange(5), atol=1e-5)
+    found = layer(INPUTS, embedding=embedding)
+    np.testing.assert_allclose(found, INPUTS @ table.T + np.arange(5), atol=1e-5)

@@ -16,7 +16,7 @@ from kbert.models.weights import named_weights
 from kbert.serving.format.signatures import SERVING_DEFAULT
 from kbert.serving.precision.conversion import in_precision
 from kbert.serving.precision.integer_products import integer_products
-from kbert.serving.precision.rounding import integer_kernels, integer_layers
+from kbert.serving.precision.rounding import integer_layers, integer_matrices, product_matrix
 from kbert.serving.precision.small_weights import (
     Int8Weight,
     is_stored_as_half,
@@ -68,10 +68,10 @@ def measure_precisions(
 def as_exported(model: Any, precision: str | None) -> AbstractContextManager[None]:
     """Makes a model of `in_precision` multiply what its export does: integers for int8."""
     layers = integer_layers(model) if precision == "int8" else []
-    kernels = {id(layer.kernel): layer.kernel for layer in layers}  # ALBERT's layers are one
-    roundings = integer_kernels(model)
-    stored = {key: Int8Weight(kernel, roundings[key]) for key, kernel in kernels.items()}
-    return integer_products(layers, lambda kernel: stored.get(id(kernel)))
+    matrices = {id(one): one for one in map(product_matrix, layers)}  # ALBERT's layers are one
+    roundings = integer_matrices(model)
+    stored = {key: Int8Weight(matrix, roundings[key]) for key, matrix in matrices.items()}
+    return integer_products(layers, lambda matrix: stored.get(id(matrix)))
 
 
 def _rows_per_second(model: Any, precision: str | None, rows: list[Row]) -> float:

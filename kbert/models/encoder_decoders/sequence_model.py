@@ -135,7 +135,7 @@ class SequenceModel(keras.Model):
         Args:
             states: (..., E), from `target_states`.
         """
-        return self.output_layer(states, self.target_embedding.embeddings)
+        return self.output_layer(states, embedding=self.target_embedding)
 
 
 def of_slots(state: Any, slots: Any, time: Any) -> Any:

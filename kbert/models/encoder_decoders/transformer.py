@@ -325,8 +325,7 @@ class Transformer(keras.Model):
         wide = "float64" if self.compute_dtype == "float64" else "float32"
         if self.tied == "none":
             return ops.cast(self.output_linear(states), wide)
-        table = ops.cast(self.target_embedding.embeddings, states.dtype)
-        found = ops.matmul(states, ops.transpose(table))
+        found = self.target_embedding.logits(states)
         return ops.cast(self.output_linear(found) if self.output_bias else found, wide)
 
     def start_decoding(

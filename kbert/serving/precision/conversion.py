@@ -12,8 +12,8 @@ from kbert.serving.format.version_folders import PRECISIONS
 from kbert.serving.precision.processor import computes_bfloat16
 from kbert.serving.precision.rounding import (
     choose_roundings,
-    has_integer_products,
-    integer_kernels,
+    integer_layers,
+    integer_matrices,
 )
 from kbert.serving.precision.small_weights import is_stored_as_int8, rounded_to_int8
 
@@ -24,7 +24,7 @@ def in_precision(model: Any, precision: str | None, like: Any = None) -> Any:
     """Converts a model to the precision of an export: itself if nothing changes, else a copy.
 
     "bfloat16" is for storage and computation: softmax, LayerNorm and logits as the layers compute
-    them under that policy. "int8" quantizes the large weights; for those of encoders see
+    them under that policy. "int8" quantizes the large weights; for what layers multiply see
     `kbert.serving.precision.integer_products`; `like` is a model of this function with which it is
     to share the encoder. None leaves the model as it is. Raises ValueError for another precision,
     and for a model that Keras cannot make from its configuration.
@@ -40,18 +40,18 @@ def in_precision(model: Any, precision: str | None, like: Any = None) -> Any:
             "This processor has no instructions for bfloat16 (AVX512_BF16, AMX): the export is "
             "half as large, but slower here than one in float32."
         )
-    if precision == "int8" and not has_integer_products():
-        logger.warning(
-            "This TensorFlow cannot multiply integers, as on x86: the export is a quarter as "
-            "large, but slower than one in float32."
-        )
     dtype = "bfloat16" if precision == "bfloat16" else "float32"
     if precision != "int8" and _is_all_in(model, dtype):
         return model
     copy = _copied(model, dtype)
     if precision == "int8":
         choose_roundings(copy, like)
-        roundings = integer_kernels(copy)
+        roundings = integer_matrices(copy)
+        if not integer_layers(copy):
+            logger.warning(
+                "No layer of this export multiplies integers, which takes an x86 processor and "
+                "widths of at least 64: it is a quarter as large, but slower than in float32."
+            )
         for variable in named_weights(copy).values():
             if is_stored_as_int8(variable):
                 rounding = roundings.get(id(variable))

@@ -1,6 +1,7 @@
-"""Products of integers in the place of an encoder's dense layers, as graph code.
+"""Products of integers in the place of those of layers, as graph code.
 
-y = x W. W has codes in a byte and a float32 scale for each column. Each row of x has codes and a
+y = x W. W has codes in a byte and a float32 scale for each column; it may be the transposed table
+of the embeddings, with a scale for each row of that. Each row of x has codes and a
 step of its own, so that its answer does not depend on what else is in the batch. The sums are
 int32, and exact. Source: Jacob et al. 2018 (arXiv:1712.05877), section 2.2; a scale for each token
 as Dettmers et al. 2022 (arXiv:2208.07339), section 2.1.
@@ -12,6 +13,7 @@ have codes in [0, 127], with steps that are no larger, and W has eight bits, [-1
 Codes of rows have no sign, as oneDNN multiplies signed ones half as fast on such a processor.
 """
 
+import functools
 import math
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -21,42 +23,50 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.core.framework.attr_value_pb2 import AttrValue
 
+from kbert.layers.embeddings import TokenEmbedding
 from kbert.layers.linear import Linear, activate
 from kbert.pipelines.inference import read_once
-from kbert.serving.precision.rounding import INTEGER_OP, Rounding
+from kbert.serving.precision.rounding import INTEGER_OP, Rounding, product_matrix
 
 # The largest code of a row less that of zero.
 _MOST_OF_ROWS = 127.0
 _ZERO = 128.0
 # The op's scales of rows and of columns are the bounds that it is given, divided by these.
 _ROWS_DIVISOR, _COLUMNS_DIVISOR = 255.0, 127.0
-# The method of a layer that is replaced while a graph is traced.
-_CALL = Linear.call.__name__
+# The methods of layers that are replaced while a graph is traced.
+_CALL, _LOGITS = Linear.call.__name__, TokenEmbedding.logits.__name__
 
 
 class Codes(Protocol):
     """A matrix (in, out) as int8 with a float32 scale (1, out) for each column.
 
-    `sums` (out,) float32 are those of its columns, of what codes and scales stand for.
+    A table is transposed: (out, in) and (out, 1). `sums` (out,) float32 are those of the columns of
+    the matrix, of what codes and scales stand for.
     """
 
     codes: Any
     scales: Any
     sums: np.ndarray
     rounding: Rounding
+    is_table: bool
 
 
 @contextmanager
 def integer_products(
-    layers: Iterable[Linear], stored: Callable[[Any], Codes | None]
+    layers: Iterable[Linear | TokenEmbedding], stored: Callable[[Any], Codes | None]
 ) -> Iterator[None]:
-    """Makes dense layers multiply integers; `stored` gives the codes of a kernel, or None."""
+    """Makes layers multiply integers; `stored` gives the codes of a `product_matrix`, or None."""
     with ExitStack() as stack:
         for layer in layers:
-            weights = stored(layer.kernel)
-            if weights is not None and _CALL not in vars(layer):  # ALBERT's layers are one
-                setattr(layer, _CALL, _call_of(layer, weights))
-                stack.callback(delattr, layer, _CALL)
+            weights = stored(product_matrix(layer))
+            method = _LOGITS if isinstance(layer, TokenEmbedding) else _CALL
+            if weights is None or method in vars(layer):  # ALBERT's layers are one
+                continue
+            if isinstance(layer, TokenEmbedding):
+                setattr(layer, method, functools.partial(integer_product, weights=weights))
+            else:
+                setattr(layer, method, _call_of(layer, weights))
+            stack.callback(delattr, layer, method)
         yield
 
 
@@ -68,7 +78,8 @@ def _call_of(layer: Linear, weights: Codes) -> Callable[..., tf.Tensor]:
     factor = math.sqrt(0.5) if is_gelu else 1.0
 
     def call(inputs: Any, training: bool | None = None, added: Any = None) -> tf.Tensor:
-        rows = tf.reshape(inputs, (-1, inputs.shape[-1]))
+        is_matrix = len(inputs.shape) == 2
+        rows = inputs if is_matrix else tf.reshape(inputs, (-1, inputs.shape[-1]))
         outputs = integer_product(rows, weights, layer.bias, factor)
         if added is not None:
             outputs += tf.convert_to_tensor(added) * factor if is_gelu else added
@@ -76,6 +87,8 @@ def _call_of(layer: Linear, weights: Codes) -> Callable[..., tf.Tensor]:
             outputs *= tf.math.erf(outputs) * factor + factor
         else:
             outputs = activate(outputs, layer.activation, training)
+        if is_matrix:
+            return outputs
         return tf.reshape(outputs, (*tf.unstack(tf.shape(inputs))[:-1], layer.units))
 
     return call
@@ -133,12 +146,13 @@ def _multiplied(
         "Thost_outputs": _types(),
         "T1": AttrValue(type=tf.quint8.as_datatype_enum),
         "T2": AttrValue(type=tf.qint8.as_datatype_enum),
+        "transpose_b": AttrValue(b=weights.is_table),
         "fused_ops": AttrValue(list=AttrValue.ListValue(s=[b"BiasAdd", b"Dequantize"])),
     }
     graph = tf.compat.v1.get_default_graph()
     made = graph.create_op(INTEGER_OP, inputs, [tf.float32], name="product", attrs=attributes)
     (product,) = made.outputs
-    product.set_shape((scaled.shape[0], codes.shape[-1]))
+    product.set_shape((scaled.shape[0], bias.shape[0]))
     return product
 
 

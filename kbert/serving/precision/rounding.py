@@ -1,4 +1,4 @@
-"""Roundings of dense layers to integers, and which layers these are.
+"""Roundings to integers of what layers multiply, and which layers these are.
 
 Smoothing: what a LayerNorm returns is a hundred times as large in some columns as in others, and
 the steps of a row suit the largest alone. So column j of x is divided, and row j of W multiplied,
@@ -14,6 +14,7 @@ import keras
 import numpy as np
 from tensorflow.python.framework import kernels
 
+from kbert.layers.embeddings import TokenEmbedding
 from kbert.layers.linear import LOWEST, FeedForward, Linear
 from kbert.models.encoder import Encoder
 from kbert.models.weights import named_weights
@@ -27,6 +28,8 @@ _LEAST_WIDTH = 64
 _TEXTS, _TOKENS = 8, 32
 # Attributes of a layer: what is chosen, and the method that is watched.
 _ROUNDING, _CALL = "rounding", Linear.call.__name__
+# Attributes of a model that hold the network whose layers are rounded.
+_NETWORKS = ("encoder", "transformer", "decoder")
 
 
 @dataclass(frozen=True)
@@ -52,19 +55,35 @@ def has_integer_products() -> bool:
     return bool(kernels.get_registered_kernels_for_op(INTEGER_OP).kernel)
 
 
-def integer_layers(model: Any) -> list[Linear]:
-    """Returns the dense layers of a model's encoder that multiply integers in an int8 export."""
-    encoder = getattr(model, "encoder", None)
-    if not isinstance(encoder, keras.Model) or not has_integer_products():
+def integer_layers(model: Any) -> list[Linear | TokenEmbedding]:
+    """Returns the layers that multiply integers in an int8 export of a model.
+
+    They are the dense layers of its encoder, encoder-decoder or decoder, and the embeddings by
+    which a decoder makes its logits.
+    """
+    network = _network(model)
+    if network is None or not has_integer_products():
         return []
-    layers = (layer for layer in encoder._flatten_layers() if isinstance(layer, Linear))
-    return [layer for layer in layers if min(layer.kernel.shape) >= _LEAST_WIDTH]
+    layers = [layer for layer in network._flatten_layers() if isinstance(layer, Linear)]
+    if getattr(network, "tied", "none") != "none":
+        layers.append(network.target_embedding)
+    return [layer for layer in layers if min(product_matrix(layer).shape) >= _LEAST_WIDTH]
 
 
-def integer_kernels(model: Any) -> dict[int, Rounding]:
-    """Returns the rounding of each kernel of `integer_layers`, by the kernel's identity."""
+def product_matrix(layer: Linear | TokenEmbedding) -> Any:
+    """Returns what a layer multiplies: its kernel (in, out), or its table (V, D)."""
+    return layer.embeddings if isinstance(layer, TokenEmbedding) else layer.kernel
+
+
+def integer_matrices(model: Any) -> dict[int, Rounding]:
+    """Returns the rounding of the matrix of each of `integer_layers`, by the matrix's identity."""
     layers = integer_layers(model)
-    return {id(layer.kernel): getattr(layer, _ROUNDING, Rounding()) for layer in layers}
+    return {id(product_matrix(one)): getattr(one, _ROUNDING, Rounding()) for one in layers}
+
+
+def _network(model: Any) -> keras.Model | None:
+    parts = (getattr(model, name, None) for name in _NETWORKS)
+    return next((part for part in parts if isinstance(part, keras.Model)), None)
 
 
 def choose_roundings(model: Any, like: Any = None) -> None:
@@ -78,20 +97,20 @@ def choose_roundings(model: Any, like: Any = None) -> None:
         like: a model that has them, with the same encoder, adapters and pooler excepted. Its
             smoothing is taken: weights that are shared must be rounded alike.
     """
-    layers = integer_layers(model)
-    if not layers:
+    network = _network(model)
+    layers = [layer for layer in integer_layers(model) if isinstance(layer, Linear)]
+    if network is None or not layers:
         return
-    encoder = model.encoder
-    blocks = [one for one in encoder._flatten_layers() if isinstance(one, FeedForward)]
+    blocks = [one for one in network._flatten_layers() if isinstance(one, FeedForward)]
     lowest = {id(b.output_linear): LOWEST.get(str(b.intermediate.activation)) for b in blocks}
-    names = {id(kernel): name for name, kernel in named_weights(encoder).items()}
+    names = {id(kernel): name for name, kernel in named_weights(network).items()}
     found: dict[str, np.ndarray | None] = {}
-    if like is None and isinstance(encoder, Encoder):
-        wide = [one for one in layers if one.kernel.shape[0] == encoder.hidden_dim < one.units]
-        factors = _smoothing(encoder, wide)
+    if like is None and isinstance(network, Encoder):
+        wide = [one for one in layers if one.kernel.shape[0] == network.hidden_dim < one.units]
+        factors = _smoothing(network, wide)
         found = {names[id(one.kernel)]: factors.get(id(one)) for one in wide}
     elif like is not None:
-        known = integer_kernels(like)
+        known = integer_matrices(like)
         kernels = {n: one for n, one in named_weights(like.encoder).items() if id(one) in known}
         found = {name: known[id(one)].smoothing for name, one in kernels.items()}
     for layer in layers:

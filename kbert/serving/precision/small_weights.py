@@ -86,7 +86,7 @@ class HalfWeight:
 class Int8Weight:
     """A Keras variable stored as int8, with its scales; see `int8_codes`.
 
-    `rounding` is of the kernels of `kbert.serving.precision.rounding.integer_kernels` alone.
+    `rounding` is of the matrices of `kbert.serving.precision.rounding.integer_matrices` alone.
     """
 
     def __init__(self, variable: Any, rounding: Rounding | None = None) -> None:
@@ -94,8 +94,10 @@ class Int8Weight:
         self.codes = _stored(codes, variable, "codes")
         self.scales = _stored(scales, variable, "scales")
         self.rounding = Rounding() if rounding is None else rounding
-        if rounding is not None:  # nothing multiplies the others, as tables of embeddings
-            self.sums = (codes.sum(axis=0, dtype="int64") * scales[0]).astype("float32")
+        self.is_table = variable.name == _TABLE
+        if rounding is not None:  # nothing multiplies the others, as most tables of embeddings
+            sums = codes.sum(axis=1 if self.is_table else 0, dtype="int64")
+            self.sums = (sums * scales.ravel()).astype("float32")
 
     def matrix(self) -> tf.Tensor:
         """Returns the whole matrix as float32, as graph code."""

@@ -10,11 +10,10 @@ import keras
 import tensorflow as tf
 
 from kbert.layers.embeddings import TokenEmbedding
-from kbert.layers.linear import Linear
 from kbert.pipelines.inference import CapturedWeights
 from kbert.serving.precision.frozen import FrozenEncoders
 from kbert.serving.precision.integer_products import integer_products
-from kbert.serving.precision.rounding import integer_kernels, integer_layers
+from kbert.serving.precision.rounding import integer_layers, integer_matrices, product_matrix
 from kbert.serving.precision.small_weights import (
     HalfWeight,
     Int8Weight,
@@ -45,7 +44,7 @@ class WeightSubstitutes:
         """Stores large weights as `Int8Weight` for "int8", else those that fit as `HalfWeight`."""
         fits = is_stored_as_int8 if (is_int8 := precision == "int8") else is_stored_as_half
         for model in self._models:
-            roundings = integer_kernels(model) if is_int8 else {}
+            roundings = integer_matrices(model) if is_int8 else {}
             for variable in model.weights:
                 kept = self._shared.get(id(variable), variable)
                 if id(kept) in self._small or not fits(kept):
@@ -57,7 +56,7 @@ class WeightSubstitutes:
         """Makes weights constants, see `FrozenEncoders`; of int8 those that are multiplied so."""
         kept = {key for key, stored in self._small.items() if isinstance(stored, Int8Weight)}
         self._frozen = FrozenEncoders(self._models, lambda variable: id(variable) in kept)
-        self._frozen.add(self._stored(layer.kernel) for layer in self._integer_layers())
+        self._frozen.add(self._stored(product_matrix(one)) for one in self._integer_layers())
 
     @property
     def is_frozen(self) -> bool:
@@ -66,7 +65,7 @@ class WeightSubstitutes:
 
     @property
     def multiplies_integers(self) -> bool:
-        """Returns whether dense layers of encoders multiply integers."""
+        """Returns whether layers multiply integers."""
         return bool(self._integer_layers())
 
     @property
@@ -104,7 +103,7 @@ class WeightSubstitutes:
     def _stored(self, variable: Any) -> Any:
         return self._small.get(id(self._shared.get(id(variable), variable)))
 
-    def _integer_layers(self) -> list[Linear]:
+    def _integer_layers(self) -> list[Any]:
         return [one for m in self._models if self.stores_int8 for one in integer_layers(m)]
 
     @contextmanager

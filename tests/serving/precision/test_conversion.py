@@ -13,9 +13,9 @@ from kbert.models.bert import Bert
 from kbert.serving.export.export import export
 from kbert.serving.format.version_folders import read_metadata
 from kbert.serving.loading.exported import load_export
-from kbert.serving.precision import conversion
+from kbert.serving.precision import conversion, rounding
 from kbert.serving.precision.conversion import in_precision
-from kbert.serving.precision.rounding import integer_kernels, integer_layers
+from kbert.serving.precision.rounding import integer_layers, integer_matrices
 from kbert.serving.precision.small_weights import is_stored_as_half
 from kbert.tasks.classification.model import Classifier
 from tests.serving.tiny_models import Meter
@@ -80,7 +80,7 @@ def test_int8_is_a_quarter_of_the_matrices(
     # The same numbers in float32: matrices that were rounded, and rows of activations as well. A
     # number between two codes may become either, which moves a score by some thousandths.
     rounded = in_precision(classifier, "int8")
-    roundings = integer_kernels(rounded)
+    roundings = integer_matrices(rounded)
     for layer in integer_layers(rounded):
         how = roundings[id(layer.kernel)]
         monkeypatch.setattr(layer, "call", of_rounded_rows(layer, how.smoothing, how.lowest))
@@ -118,10 +118,10 @@ def test_a_processor_without_is_told(
     with caplog.at_level(logging.WARNING):
         in_precision(classifier, "bfloat16")
     assert "no instructions for bfloat16" in caplog.text
-    monkeypatch.setattr(conversion, "has_integer_products", lambda: False)
+    monkeypatch.setattr(rounding, "has_integer_products", lambda: False)
     with caplog.at_level(logging.WARNING):
         in_precision(classifier, "int8")
-    assert "This TensorFlow cannot multiply integers" in caplog.text
+    assert "No layer of this export multiplies integers" in caplog.text
 
 
 def test_a_table_of_halves_in_a_mixed_model(tmp_path: Path):

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from kbert.layers.embeddings import TokenEmbedding
 from kbert.layers.linear import Linear
 from kbert.pipelines.inference import CapturedWeights
 from kbert.serving.precision.integer_products import integer_product, integer_products
@@ -28,7 +29,7 @@ class Matrix:
     def __init__(self, codes: Any, scales: Any, rounding: Rounding = Rounding()) -> None:
         self.codes, self.scales = tf.constant(codes, tf.int8), tf.constant(scales)
         self.sums = (codes.sum(0) * scales[0]).astype("float32")
-        self.rounding = rounding
+        self.rounding, self.is_table = rounding, False
 
 
 def product(rows: Any, matrix: Matrix, factor: float = 1.0) -> np.ndarray:
@@ -110,6 +111,23 @@ def test_the_largest_sums(how: Rounding):
     found = product(rows, Matrix(signed, scales, how))
     expected = np.full((3, 64), 0.0 if how.lowest is not None else 512.0 * how.most)
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=0.1)
+
+
+def test_logits_by_a_table_of_embeddings():
+    random = np.random.default_rng(3)
+    embedding = TokenEmbedding(70, 100)
+    embedding.build()
+    states = random.normal(size=(5, 100)).astype("float32")
+    table = np.asarray(embedding.embeddings)
+    weights = Int8Weight(embedding.embeddings, Rounding())
+    with integer_products([embedding], lambda matrix: weights):
+        found = tf.function(embedding.logits, autograph=False)(states)
+    codes, scales = int8_codes(table, "embeddings", Rounding())
+    np.testing.assert_allclose(found, by_numpy(states, codes.T, scales.T), atol=1e-5)
+    # Two roundings of 126 and 255 steps, and outside it is itself again.
+    exact = states @ table.T
+    assert 0 < np.abs(found - exact).max() < 0.03 * np.abs(exact).max()
+    np.testing.assert_allclose(embedding.logits(states), exact, atol=1e-5)
 
 
 @pytest.mark.slow

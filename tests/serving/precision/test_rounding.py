@@ -12,8 +12,8 @@ from kbert.serving.precision.rounding import (
     Rounding,
     choose_roundings,
     has_integer_products,
-    integer_kernels,
     integer_layers,
+    integer_matrices,
 )
 from kbert.tasks.classification.model import Classifier
 from tests.small_pipelines import TOKENIZER, VOCABULARY
@@ -43,7 +43,7 @@ def test_the_layers_of_encoders(classifier: Classifier):
 
 def roundings(model: Any) -> dict[str, Rounding]:
     """By the ends of the kernels' names."""
-    found = integer_kernels(model)
+    found = integer_matrices(model)
     return {one.path.split("/", 1)[1]: found[id(one.kernel)] for one in integer_layers(model)}
 
 

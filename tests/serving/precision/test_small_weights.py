@@ -50,6 +50,10 @@ def test_smoothed_rows_and_seven_bits():
     stored = Int8Weight(keras.Variable(matrix, name="kernel"), Rounding(smoothing))
     np.testing.assert_array_equal(tf.function(stored.matrix)(), rounded)
     np.testing.assert_allclose(stored.sums, [0.04 * 79, 0.02 * 43], rtol=1e-6)
+    # A table has a scale, and so a sum, for each row: codes 63 and -10, 32 and 63.
+    table = keras.Variable([[0.63, -0.1], [0.64, 1.26]], name="embeddings")
+    stored = Int8Weight(table, Rounding())
+    np.testing.assert_allclose(stored.sums, [0.01 * 53, 0.02 * 95], rtol=1e-6)
 
 
 def test_in_a_graph():
