@@ -9,7 +9,6 @@ command goes on with a run that was stopped.
 """
 
 import argparse
-import json
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -41,7 +40,7 @@ KINDS: dict[str, dict[str, Any]] = {
         "dropout": 0.3,
     },
 }
-SHOWN = ("bleu_1", "bleu_2", "bleu_3", "bleu_4", "chrf", "perplexity")
+SHOWN = ("bleu_1", "bleu_2", "bleu_3", "bleu_4", "chrf", "rouge_l", "perplexity")
 
 
 def network(weights: Path, runs: Path, size: int) -> Path:
@@ -110,9 +109,9 @@ def main() -> None:
         seconds = [epoch["seconds"] for epoch in run.metrics["epochs"]]
         for part in ("validation", "test"):
             found = run.metrics["final"][part]
-            row |= {name if part == "test" else f"{part}_{name}": found[name] for name in SHOWN}
+            shown = {name: found[name] for name in SHOWN if name in found}  # older runs lack some
+            row |= {name if part == "test" else f"{part}_{name}": shown[name] for name in shown}
         row |= {"kept_epoch": run.metrics["kept_epoch"], "training_seconds": sum(seconds)}
-    print(json.dumps(row), flush=True)
     keep_row(arguments.output, row, KEY)
 
 

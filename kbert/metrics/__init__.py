@@ -1,1 +1,1 @@
-"""Metrics: thin wrappers of scikit-learn, SciPy, seqeval, sacreBLEU and the Model Garden."""
+"""Metrics by scikit-learn, SciPy, seqeval, sacreBLEU, TensorFlow Text and the Model Garden."""

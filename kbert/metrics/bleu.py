@@ -1,4 +1,4 @@
-"""BLEU and chrF of translations, by sacreBLEU, with the signatures that make them comparable.
+"""Metrics of translations and captions: BLEU and chrF by sacreBLEU, with its signatures.
 
 Sources: Papineni et al., "BLEU" (2002); Popović, "chrF" (2015); Post, "A call for clarity in
 reporting BLEU scores" (2018), section 3, on signatures.
@@ -7,6 +7,8 @@ reporting BLEU scores" (2018), section 3, on signatures.
 from collections.abc import Sequence
 from itertools import zip_longest
 from typing import Any
+
+from kbert.metrics.rouge import rouge_l
 
 References = Sequence[str] | Sequence[Sequence[str]]
 
@@ -32,13 +34,14 @@ def translation_metrics(hypotheses: Sequence[str], references: References) -> di
 
 
 def caption_metrics(hypotheses: Sequence[str], references: References) -> dict[str, Any]:
-    """Returns BLEU of 1 to 4 tokens and chrF2 of captions, as a JSON-serializable dict.
+    """Returns BLEU of 1 to 4 tokens, chrF2 and ROUGE-L of captions, as a JSON-serializable dict.
 
-    Both are lower-cased, and tokenise as `translation_metrics` does, which has the arguments.
+    All are lower-cased, and tokenise as `translation_metrics` does, which has the arguments.
 
     Returns:
         "bleu_1" to "bleu_4" and "chrf", over all captions, from 0 to 100; "bleu_4_signature" and
-        "chrf_signature", as sacreBLEU prints them.
+        "chrf_signature", as sacreBLEU prints them; "rouge_l", the mean over captions of the best
+        F1 of longest common subsequences over their references, from 0 to 100.
     """
     streams = _streams(hypotheses, references)
     metrics = _sacrebleu()
@@ -48,7 +51,14 @@ def caption_metrics(hypotheses: Sequence[str], references: References) -> dict[s
         found |= _score(f"bleu_{order}", bleu, hypotheses, streams)
         if order < 4:
             del found[f"bleu_{order}_signature"]
-    return {**found, **_score("chrf", metrics.CHRF(lowercase=True), hypotheses, streams)}
+    found |= _score("chrf", metrics.CHRF(lowercase=True), hypotheses, streams)
+    tokenize = metrics.BLEU(tokenize="13a").tokenizer
+
+    def tokens(text: str) -> list[str]:
+        return list(tokenize(text.lower().rstrip()).split())
+
+    several = [[tokens(text) for text in _listed(entry)] for entry in references]
+    return {**found, "rouge_l": rouge_l([tokens(text) for text in hypotheses], several)}
 
 
 def tokenized_lowercase_bleu(
@@ -126,7 +136,7 @@ def _streams(hypotheses: Sequence[str], references: References) -> list[list[str
             "`hypotheses` and `references` must hold the same sentences, at least one. "
             f"Received: {len(hypotheses)} hypotheses and {len(references)} references"
         )
-    each = [[entry] if isinstance(entry, str) else list(entry or ()) for entry in references]
+    each = [_listed(entry) for entry in references]
     for number, (hypothesis, given) in enumerate(zip(hypotheses, each), start=1):
         if not isinstance(hypothesis, str):
             raise ValueError(
@@ -138,3 +148,8 @@ def _streams(hypotheses: Sequence[str], references: References) -> list[list[str
                 f"Received: {references[number - 1]!r} in sentence {number}"
             )
     return [list(stream) for stream in zip_longest(*each)]
+
+
+def _listed(entry: str | Sequence[str]) -> list[str]:
+    """Returns the references of one sentence, of which there may be one alone, or none."""
+    return [entry] if isinstance(entry, str) else list(entry or ())

@@ -1,4 +1,4 @@
-"""BLEU of captions by hand."""
+"""Metrics of captions by hand."""
 
 import math
 
@@ -20,10 +20,22 @@ def test_bleu_of_one_to_four_tokens_by_hand():
         assert found[f"bleu_{order}"] == pytest.approx(100 * mean, rel=1e-6), order
     assert set(found) == {
         *("bleu_1", "bleu_2", "bleu_3", "bleu_4", "bleu_4_signature"),
-        *("chrf", "chrf_signature"),
+        *("chrf", "chrf_signature", "rouge_l"),
     }
     assert "case:lc" in found["bleu_4_signature"] and "tok:13a" in found["bleu_4_signature"]
     assert "case:lc" in found["chrf_signature"]
+    # "a red star blue" of five tokens on both sides: P = R = 4/5.
+    assert found["rouge_l"] == pytest.approx(80.0)
+
+
+def test_rouge_l_takes_the_tokens_of_bleu():
+    """Punctuation is a token, case does not count: a, red, star, "." of 4 and of 5 tokens."""
+    found = caption_metrics(["A red star."], ["a RED star here ."])
+    assert found["rouge_l"] == pytest.approx(100 * 2 * 1 * (4 / 5) / (1 + 4 / 5))
+    # The second image has no caption.
+    found = caption_metrics(["A red star.", ""], [["x", "a RED star here ."], ["a", ""]])
+    assert found["rouge_l"] == pytest.approx(100 * (8 / 9 + 0) / 2)
+    assert caption_metrics(["a"], [[""]])["rouge_l"] == 0.0
 
 
 def test_brevity_is_by_the_nearest_reference():
@@ -36,10 +48,10 @@ def test_brevity_is_by_the_nearest_reference():
 def test_a_perfect_set_and_numbers_of_references_that_differ():
     texts = ["a red star on a blue ground", "two green circles beside a square"]
     found = caption_metrics(texts, [[texts[0], "something"], [texts[1]]])
-    for name in ("bleu_1", "bleu_2", "bleu_3", "bleu_4", "chrf"):
+    for name in ("bleu_1", "bleu_2", "bleu_3", "bleu_4", "chrf", "rouge_l"):
         assert found[name] == pytest.approx(100.0)
     nothing = caption_metrics(["", ""], [["a"], ["b"]])
-    assert nothing["bleu_1"] == nothing["chrf"] == 0.0
+    assert nothing["bleu_1"] == nothing["chrf"] == nothing["rouge_l"] == 0.0
 
 
 def test_what_does_not_fit():

@@ -60,8 +60,8 @@ def demo_captioning(output: Path, console: Console) -> dict[str, Any]:
     console.print("Where it looked for each word, bright where it looked most:")
     show_maps(found.words, found.maps, console)
     console.print(
-        f"BLEU-4 {metrics['bleu_4']:.1f}, chrF {metrics['chrf']:.1f} on {metrics['images']} such "
-        "pictures: numbers of a toy."
+        f"BLEU-4 {metrics['bleu_4']:.1f}, chrF {metrics['chrf']:.1f}, ROUGE-L "
+        f"{metrics['rouge_l']:.1f} on {metrics['images']} such pictures: numbers of a toy."
     )
     picture = write_figure(
         plot_caption(found.pixels, found.words, found.maps, found.caption), output / "caption.png"

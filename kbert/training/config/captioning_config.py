@@ -16,9 +16,9 @@ from kbert.options.kinds import Kind, choice, column, flag, number, option, rate
 
 TASK = "captioning"
 # Metrics by which epochs may be compared, the default first.
-MONITORED = ("loss", "perplexity", "accuracy", "bleu_4", "chrf")
+MONITORED = ("loss", "perplexity", "accuracy", "bleu_4", "chrf", "rouge_l")
 # These need a search, which takes longer than all of the others together.
-SEARCHED = ("bleu_4", "chrf")
+SEARCHED = ("bleu_4", "chrf", "rouge_l")
 PARTS = ("train", "validation", "test")
 # Options of learning subwords, without effect where a subword model is given.
 _LEARNED = ("subword_type", "vocabulary_size", "normalization")

@@ -25,7 +25,8 @@ def step_is_told(tmp_path):
     file = io.StringIO()
     found = demo_captioning(tmp_path, Console(file=file, width=100))
     text = file.getvalue()
-    assert "A toy: 6 drawn pictures" in text and "BLEU-4 1.5" in text
+    assert "A toy: 6 drawn pictures" in text
+    assert "BLEU-4 1.5, chrF 2.5, ROUGE-L 3.5 on 4" in " ".join(text.split())
     assert found["caption"] in text and str(found["picture"]) in " ".join(text.split())
     for word in found["caption"].split():
         assert word in text[text.index("Where it looked") :]
@@ -38,7 +39,7 @@ def test_the_toy_says_that_it_is_one(tmp_path, monkeypatch):
     monkeypatch.setattr(module, "SPLIT", SMALL)
     configs = []
     monkeypatch.setattr(module, "train", lambda config: configs.append(config) or "trained")
-    metrics = {"final": {"test": {"bleu_4": 1.5, "chrf": 2.5, "images": 4}}}
+    metrics = {"final": {"test": {"bleu_4": 1.5, "chrf": 2.5, "rouge_l": 3.5, "images": 4}}}
     run = SimpleNamespace(directory=tmp_path / "captioner", metrics=metrics)
     monkeypatch.setattr(module, "load_run", {"trained": run}.__getitem__)
     monkeypatch.setattr(module, "load_model", lambda folder: "the model")

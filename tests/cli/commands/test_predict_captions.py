@@ -134,7 +134,7 @@ def test_evaluate(captioner, model, photos, tmp_path):
     assert done.exit_code == 0, done.stderr
     found = json.loads(done.stdout)
     assert found["examples"] == found["metrics"]["images"] == 3
-    names = {"bleu_1", "bleu_4", "chrf", "perplexity"}
+    names = {"bleu_1", "bleu_4", "chrf", "rouge_l", "perplexity"}
     assert names <= set(found["metrics"])
     captions = model.predict(list(shapes()[0][:3]))
     rows = [json.loads(line) for line in written.read_text().splitlines()]
