@@ -51,6 +51,8 @@ def write_native(
         "pipeline": checkpoint.pipeline,
         "tokenizer_rules": checkpoint.tokenizer_rules,
     }
+    if checkpoint.unread_tokenizer is not None:
+        about["unread_tokenizer"] = checkpoint.unread_tokenizer
     more = {f"{_HEAD}{name}": array for name, array in checkpoint.heads.items()}
     more |= {f"{_ADAPTER}{name}": array for name, array in checkpoint.adapters.items()}
     if checkpoint.adapter_config:
@@ -104,6 +106,7 @@ def read_native(directory: str | os.PathLike[str]) -> Checkpoint:
         pipeline=about.get("pipeline", {}),
         tokenizer_rules=about.get("tokenizer_rules", {}),
         tokenizer_files=byte_level_files(directory),
+        unread_tokenizer=about.get("unread_tokenizer"),
         adapters=groups[_ADAPTER],
         adapter_config=about.get("adapters", {}),
         features={"config": features, "arrays": groups[_FEATURES]} if features else {},

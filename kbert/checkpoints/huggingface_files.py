@@ -92,7 +92,8 @@ def write_huggingface(
     """Writes a folder that transformers loads with no weight missing or left over.
 
     The folder gets `config.json`, `model.safetensors`, `tokenizer_config.json` and, if there is a
-    vocabulary, `vocab.txt` or the files of a byte-level BPE. As in transformers, the encoder has a
+    vocabulary, `vocab.txt` or the files of a byte-level BPE; of a tokenizer that kbert cannot read
+    it gets none, as they would split texts in another way. As in transformers, the encoder has a
     prefix (`bert.`) only if there are heads, and classes without a pooler (token classification,
     question answering, masked LM) do not get one. Arrays keep their dtype, so weights read from
     Hugging Face's format are written back byte for byte; unknown fields of `source_config` stay.
@@ -115,10 +116,11 @@ def write_huggingface(
         (folder / CONFIG).write_text(json_text(raw), encoding="utf-8")
         # transformers refuses files whose header does not name the framework.
         write_safetensors(folder / WEIGHTS, tensors, format="pt")
-        (folder / "tokenizer_config.json").write_text(
-            json_text(tokenizer_config(checkpoint)), encoding="utf-8"
-        )
-        write_tokenizer(checkpoint, folder, "vocab.txt")
+        if checkpoint.unread_tokenizer is None:
+            (folder / "tokenizer_config.json").write_text(
+                json_text(tokenizer_config(checkpoint)), encoding="utf-8"
+            )
+            write_tokenizer(checkpoint, folder, "vocab.txt")
     return Path(directory)
 
 

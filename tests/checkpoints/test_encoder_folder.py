@@ -7,6 +7,7 @@ from safetensors.numpy import load_file
 
 from kbert.checkpoints.encoder_folder import read_native, write_native
 from kbert.checkpoints.huggingface_files import read_huggingface, write_huggingface
+from kbert.pipelines.tokenizers import tokenizer_of
 from tests.checkpoints.synthetic_bert import hf_tensors, same_bytes, write_hf
 
 HEADS = {"classifier.weight": (3, 4), "classifier.bias": (3,)}
@@ -90,3 +91,14 @@ def test_the_architecture(tmp_path: Path) -> None:
     message = "kbert.json`: `architecture` must be one of bert.* Received: architecture='gpt'"
     with pytest.raises(ValueError, match=message):
         read_native(folder)
+
+
+def test_a_tokenizer_that_is_not_read(tmp_path: Path) -> None:
+    source = write_hf(tmp_path / "source", hf_tensors())
+    settings = {"word_tokenizer_type": "mecab"}
+    (source / "tokenizer_config.json").write_text(json.dumps(settings))
+    write_native(read_huggingface(source), tmp_path / "own")
+    checkpoint = read_native(tmp_path / "own")
+    assert checkpoint.vocabulary_path is not None
+    with pytest.raises(ValueError, match="Received: .* word_tokenizer_type 'mecab', which is not"):
+        tokenizer_of(checkpoint)

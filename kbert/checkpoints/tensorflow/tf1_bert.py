@@ -216,7 +216,8 @@ def write_tf1_bert(
             '`format` must be "kbert" or "huggingface" for a byte-level BPE. '
             f"Received: {' and '.join(checkpoint.tokenizer_files)}"
         )
-    vocabulary = checkpoint.vocabulary_bytes()
+    is_read = checkpoint.unread_tokenizer is None  # else the vocabulary alone would mislead
+    vocabulary = checkpoint.vocabulary_bytes() if is_read else None
     with atomic_directory(directory, overwrite=overwrite) as folder:
         (folder / CONFIG).write_text(json_text(raw), encoding="utf-8")
         tensorflow.raw_ops.SaveV2(

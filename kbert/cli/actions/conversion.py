@@ -37,6 +37,8 @@ def convert_checkpoint(source: str, target: Path, format: str, overwrite: bool) 
     after = _read(written, format)
     labels = before.pipeline.get("labels") or before.source_config.get("id2label")
     notes = list(before.report)
+    if before.unread_tokenizer is not None and format != "kbert":
+        notes.append(f"The target has no tokenizer; not read here: {before.unread_tokenizer}.")
     if format == "tf1" and labels and before.heads:
         notes.append(f"The format tf1 has no place for the names of the labels: {labels}.")
     return {

@@ -3,7 +3,9 @@ import pytest
 
 from kbert.checkpoints.read_checkpoint import read_checkpoint
 from kbert.cli.actions.conversion import convert_checkpoint, fixed_input
+from kbert.pipelines.tokenizers import tokenizer_of
 from kbert.tasks.load import load
+from tests.checkpoints.synthetic_bert import hf_tensors, write_hf
 from tests.small_pipelines import small_embedder
 
 
@@ -56,3 +58,17 @@ def test_the_fixed_input_has_padding_and_both_segments():
     assert set(inputs["segment_ids"][0].tolist()) == {0, 1}
     assert len(np.unique(inputs["token_ids"])) > 50 and inputs["token_ids"].max() < 30522
     assert fixed_input(11, 4)["token_ids"].shape == (4, 4)
+
+
+@pytest.mark.parametrize("format", ["huggingface", "kbert", "tf1"])
+def test_a_tokenizer_that_is_not_read(tmp_path, format):
+    source = write_hf(tmp_path / "source", hf_tensors())
+    (source / "added_tokens.json").write_text('{"<user>": 11}')
+    found = convert_checkpoint(str(source), tmp_path / "to", format, overwrite=False)
+    checkpoint = read_checkpoint(found["target"])
+    # The words alone would split texts in another way than the source does.
+    assert (checkpoint.vocabulary_bytes() is None) == (format != "kbert")
+    note = "The target has no tokenizer; not read here: added tokens, '<user>'."
+    assert (note in found["notes"]) == (format != "kbert")
+    with pytest.raises(ValueError, match="the checkpoint must have a (tokenizer|vocabulary)"):
+        tokenizer_of(checkpoint)
