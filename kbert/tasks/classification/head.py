@@ -180,13 +180,7 @@ class SequenceClassification(TaskModel):
         return self.sequence_head.saved_layers()
 
     def note_compiled(self, given: list[Any]) -> None:
-        wrong = [one for one in tree.flatten(given[0]) if one is not None and not takes_logits(one)]
-        if wrong:
-            raise ValueError(
-                "`loss` must take logits, which is what the model returns: None for the task's "
-                "own, or a loss of keras.losses made with from_logits=True. Received: "
-                f"loss={wrong[0]!r:.100}, which takes probabilities"
-            )
+        check_loss(given[0])
         check_metrics(given[1:])
         self.needs_distributions = need_distributions(given)
 
@@ -224,6 +218,17 @@ def takes_logits(loss: Any) -> bool:
         return bool(loss.get_config().get("from_logits", True))
     option = inspect.signature(loss).parameters.get("from_logits")
     return option is None or bool(option.default)
+
+
+def check_loss(given: Any) -> None:
+    """Raises a ValueError for a loss of Keras, or its name, that takes probabilities."""
+    wrong = [one for one in tree.flatten(given) if one is not None and not takes_logits(one)]
+    if wrong:
+        raise ValueError(
+            "`loss` must take logits, which is what the model returns: None for the task's "
+            "own, or a loss of keras.losses made with from_logits=True. Received: "
+            f"loss={wrong[0]!r:.100}, which takes probabilities"
+        )
 
 
 def check_metrics(given: Any) -> None:

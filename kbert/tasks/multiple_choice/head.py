@@ -9,7 +9,12 @@ from kbert.layers.linear import Linear
 from kbert.models.encoder import Encoder
 from kbert.optimization.losses import SoftmaxCrossEntropy, class_distribution, label_accuracy
 from kbert.pipelines.task_model import TaskModel
-from kbert.tasks.classification.head import check_metrics, need_distributions, sequence_head
+from kbert.tasks.classification.head import (
+    check_loss,
+    check_metrics,
+    need_distributions,
+    sequence_head,
+)
 
 
 @keras.saving.register_keras_serializable("kbert")
@@ -44,6 +49,7 @@ class ChoiceSelection(TaskModel):
         return self.sequence_head.saved_layers()
 
     def note_compiled(self, given: list[Any]) -> None:
+        check_loss(given[0])
         check_metrics(given[1:])
         self.needs_distributions = need_distributions(given)
 

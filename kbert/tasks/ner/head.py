@@ -3,6 +3,7 @@
 from typing import Any
 
 import keras
+from keras import tree
 
 from kbert.layers.linear import Linear, normal_linear
 from kbert.layers.residual import Dropout
@@ -10,6 +11,7 @@ from kbert.models.encoder import Encoder, leave_pooler
 from kbert.optimization.losses import wide_dtype
 from kbert.optimization.sequence_losses import TokenAccuracy, TokenCrossEntropy
 from kbert.pipelines.task_model import TaskModel
+from kbert.tasks.classification.head import check_loss, check_metrics
 
 
 @keras.saving.register_keras_serializable("kbert")
@@ -69,6 +71,22 @@ class TokenClassification(TaskModel):
     def head_layers(self) -> dict[str, Linear]:
         return {"classifier": self.token_head}
 
+    def note_compiled(self, given: list[Any]) -> None:
+        loss, *metrics = given
+        check_loss(loss)
+        check_metrics(metrics)
+        for name, wanted, one in (
+            ("loss", "TokenCrossEntropy", loss),
+            ("metrics", "TokenAccuracy", metrics),
+        ):
+            wrong = [part for part in tree.flatten(one) if counts_every_token(part)]
+            if wrong:
+                raise ValueError(
+                    f"`{name}` must leave out the tokens without a label, whose target is -1: None "
+                    f"for the task's own, such as {wanted} of kbert.optimization.sequence_losses, "
+                    f"or one with ignore_class=-1. Received: {wrong[0]!r:.100}"
+                )
+
     def default_loss(self) -> Any:
         """Cross-entropy, the mean over labelled tokens."""
         return TokenCrossEntropy()
@@ -76,3 +94,17 @@ class TokenClassification(TaskModel):
     def default_metrics(self) -> list[Any]:
         """Accuracy over labelled tokens."""
         return [TokenAccuracy()]
+
+
+def counts_every_token(one: Any) -> bool:
+    """Returns whether a loss or metric of Keras, or its name, takes -1 for a class as any other."""
+    if isinstance(one, str):
+        name = one
+    elif getattr(one, "__module__", "").startswith("keras."):
+        name = getattr(one, "__name__", type(one).__name__)
+    else:
+        return False
+    config = one.get_config() if hasattr(one, "get_config") else {}
+    # "acc" stands for accuracy.
+    is_of_classes = "acc" in name.lower() or name.lower().startswith("sparse")
+    return is_of_classes and config.get("ignore_class") != -1

@@ -60,3 +60,11 @@ def test_saved_and_loaded(tmp_path):
     model.compile(run_eagerly=True)
     model.fit(CHOICES, ANSWERS, verbose=0)
     assert "num_labels" not in saved_and_loaded(model, tmp_path, CHOICES).get_config()
+
+
+def test_losses_and_metrics_of_probabilities_are_refused():
+    model = made_model()
+    with pytest.raises(ValueError, match="`loss` must take logits.*which takes probabilities"):
+        model.compile(loss="sparse_categorical_crossentropy")
+    with pytest.raises(ValueError, match="`metrics` must take logits.*which takes probabilities"):
+        model.compile(metrics=["crossentropy"])

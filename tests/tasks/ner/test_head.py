@@ -5,9 +5,10 @@ import warnings
 import keras
 import numpy as np
 import pytest
+from keras.losses import SparseCategoricalCrossentropy as SparseLoss
 
 from kbert.optimization.adamw import AdamW
-from kbert.optimization.sequence_losses import TokenCrossEntropy
+from kbert.optimization.sequence_losses import TokenAccuracy, TokenCrossEntropy
 from kbert.tasks.ner.head import TokenClassification
 from tests import numpy_reference as reference
 from tests.small_bert import INPUTS, MASK, SEGMENTS, TOKENS, expected_outputs, small_bert
@@ -128,3 +129,32 @@ def test_wrong_arguments():
         TokenClassification(small_bert(), 0)
     with pytest.raises(ValueError, match=r"`rate`, the `dropout` .* in \[0, 1\). Received: 1.5"):
         TokenClassification(small_bert(), 2, dropout=1.5)
+
+
+@pytest.mark.parametrize(
+    "given, told",
+    [
+        ({"loss": "sparse_categorical_crossentropy"}, "`loss` must take logits"),
+        ({"metrics": ["crossentropy"]}, "`metrics` must take logits"),
+        ({"loss": SparseLoss(from_logits=True)}, "`loss` must leave out .* target is -1"),
+        ({"loss": SparseLoss(ignore_class=0, from_logits=True)}, "`loss` must leave out .* is -1"),
+        ({"metrics": ["acc"]}, "`metrics` must leave out .*TokenAccuracy.* Received: 'acc'"),
+        ({"metrics": [TokenAccuracy(), "accuracy"]}, "`metrics` must .* Received: 'accuracy'"),
+        (
+            {"weighted_metrics": [keras.metrics.SparseCategoricalAccuracy()]},
+            "`metrics` must leave out .* Received: <SparseCategoricalAccuracy",
+        ),
+    ],
+)
+def test_losses_and_metrics_that_count_every_token(given, told):
+    with pytest.raises(ValueError, match=told):
+        made_model().compile(**given)
+
+
+def test_a_loss_of_keras_that_leaves_out_what_has_no_label():
+    model = made_model()
+    loss = SparseLoss(from_logits=True, ignore_class=-1)
+    model.compile(loss=loss, metrics=[TokenAccuracy()], run_eagerly=True)
+    found = model.evaluate(INPUTS, LABELS, verbose=0, return_dict=True)
+    shares = np.where(COUNTS[..., None], np.eye(3)[LABELS], 0.0)
+    assert found["loss"] == pytest.approx(losses_of_tokens(shares).sum() / 10, rel=1e-4)
