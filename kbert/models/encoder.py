@@ -190,12 +190,24 @@ def _check_integers(inputs: dict[str, Any]) -> None:
             raise ValueError(f"`{name}` must be of integers. Received: {dtype}")
 
 
-def id_arrays(inputs: dict[str, Any], encoder: Any) -> dict[str, Any]:
-    """Returns inputs of an encoder with lists as arrays, once the ids are checked.
+def encoder_inputs(inputs: Any, encoder: Any) -> dict[str, Any]:
+    """Returns the inputs of a call of an encoder, with lists as arrays, once all is checked.
 
     Raises:
-        ValueError: rows differ in length or have more tokens than the encoder has positions, or an
-            id is no integer, or not one that the encoder has.
+        ValueError: names or shapes are others than (B, T), or what `id_arrays` raises.
+    """
+    check_inputs(inputs)
+    made = id_arrays(inputs, encoder)
+    _check_shapes(made)  # lists have shapes now
+    return made
+
+
+def id_arrays(inputs: dict[str, Any], encoder: Any) -> dict[str, Any]:
+    """Returns ids (B, T), or (B, K, T) of K choices, with lists as arrays, once they are checked.
+
+    Raises:
+        ValueError: rows differ in length or have more tokens than the encoder has positions, shapes
+            are not alike, or an id is no integer, or not one that the encoder has.
     """
     made = dict(inputs)
     for name, value in inputs.items():
@@ -208,8 +220,9 @@ def id_arrays(inputs: dict[str, Any], encoder: Any) -> dict[str, Any]:
                     f"Received: {value!r:.80}"
                 ) from None
     _check_integers(made)
+    _check_alike(made)
     shape, longest = made["token_ids"].shape, encoder.max_sequence_length
-    length = None if getattr(shape, "rank", 2) is None else shape[1]
+    length = None if getattr(shape, "rank", 2) is None else shape[-1]
     if length is not None and length > longest:  # on a GPU a gather reads zeros there
         raise ValueError(
             f"`token_ids` must not be longer than `max_sequence_length`={longest}. "
@@ -220,6 +233,23 @@ def id_arrays(inputs: dict[str, Any], encoder: Any) -> dict[str, Any]:
     if segments > 1:  # otherwise they are not read
         _check_range("segment_ids", made, segments, "the encoder's segments")
     return made
+
+
+def _check_alike(inputs: dict[str, Any]) -> None:
+    """Raises a ValueError unless known shapes have two dimensions at least, and are the same."""
+    whole: tuple[int | None, ...] | None = None
+    for name in ("token_ids", "segment_ids", "padding_mask"):
+        value = inputs.get(name)
+        shape = getattr(value, "shape", ())
+        if value is None or getattr(shape, "rank", 2) is None:
+            continue
+        found = tuple(shape)
+        if len(found) < 2:
+            raise ValueError(f"`{name}` must have the shape (B, T). Received: {found}")
+        whole = whole or found
+        pairs = zip(found, whole)
+        if len(found) != len(whole) or any(None not in two and two[0] != two[1] for two in pairs):
+            raise ValueError(f"`{name}` must have the shape {whole}, as others. Received: {found}")
 
 
 def _check_range(name: str, inputs: dict[str, Any], size: int, of_what: str) -> None:

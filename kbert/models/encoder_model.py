@@ -25,7 +25,7 @@ from kbert.layers.masks import (
 )
 from kbert.models.adapters.adaptable import Adaptable
 from kbert.models.adapters.adapter_set import ADAPTERS
-from kbert.models.encoder import HeadForm, argument_names, check_inputs, id_arrays
+from kbert.models.encoder import HeadForm, argument_names, check_inputs, encoder_inputs
 from kbert.models.sizes import bert_size
 from kbert.models.weights import (
     ADAPTER,
@@ -306,8 +306,8 @@ class EncoderModel(Adaptable):
         return Linear(self.hidden_dim, activation, **given, name=name)
 
     def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
-        check_inputs(inputs)  # before Keras converts it to tensors or raises its own error
-        return super().__call__(id_arrays(inputs, self), *args, **kwargs)
+        # Checked before Keras converts them to tensors or raises its own error.
+        return super().__call__(encoder_inputs(inputs, self), *args, **kwargs)
 
     def _outputs(self, inputs: Any, training: bool | None) -> dict[str, Any]:
         """Computes `call`."""

@@ -16,7 +16,7 @@ from kbert.checkpoints.arrays.checkpoint import Checkpoint
 from kbert.layers.pooling import POOLINGS, TokenPooling
 from kbert.layers.recurrent.bidirectional import Bidirectional
 from kbert.layers.residual import Dropout
-from kbert.models.encoder import Encoder, HeadForm, check_inputs, id_arrays
+from kbert.models.encoder import Encoder, HeadForm, encoder_inputs
 from kbert.models.feature_names import FEATURES, READERS
 from kbert.models.weights import misshapen, named_weights
 from kbert.optimization.steps import retraced
@@ -162,8 +162,8 @@ class FeatureBasedEncoder(keras.Model):
             self.encoder.trainable = False
 
     def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
-        check_inputs(inputs)  # before Keras raises its own error
-        return super().__call__(id_arrays(inputs, self.encoder), *args, **kwargs)
+        # Checked before Keras converts them to tensors or raises its own error.
+        return super().__call__(encoder_inputs(inputs, self.encoder), *args, **kwargs)
 
     def call(self, inputs: Any, training: bool | None = None) -> dict[str, Any]:
         """Encodes a batch.

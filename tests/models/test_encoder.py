@@ -70,6 +70,38 @@ def test_lists_of_ids_become_arrays():
         id_arrays({"token_ids": [[1, 2], [1]]}, ENCODER)
 
 
+@pytest.mark.parametrize(
+    "inputs, told",
+    [
+        ({"token_ids": [1, 2]}, r"`token_ids` must have the shape \(B, T\). Received: \(2,\)"),
+        (
+            {"token_ids": [[1, 2]] * 3, "segment_ids": [[0]]},
+            r"`segment_ids` must have the shape \(3, 2\), as others. Received: \(1, 1\)",
+        ),
+        (
+            {"token_ids": [[1, 2]], "padding_mask": [[True] * 3]},
+            r"`padding_mask` must have the shape \(1, 2\), as others. Received: \(1, 3\)",
+        ),
+    ],
+)
+def test_shapes_of_lists(inputs, told):
+    """They were read past the end, broadcast, or told by Keras in its own words."""
+    with pytest.raises(ValueError, match=told):
+        Bert(20, max_sequence_length=8, **SIZES)(inputs)
+    with pytest.raises(ValueError, match=told):
+        small_classifier().predict(inputs)
+
+
+def test_choices_are_for_their_model_alone():
+    choices = {"token_ids": [[[1, 2], [3, 4]]]}
+    assert id_arrays(choices, ENCODER)["token_ids"].shape == (1, 2, 2)
+    with pytest.raises(ValueError, match=r"`token_ids` must have .* \(B, T\). Received: \(1, 2, 2"):
+        Bert(20, max_sequence_length=8, **SIZES)(choices)
+    longer = {"token_ids": np.ones((1, 2, 9), "int32")}
+    with pytest.raises(ValueError, match="must not be longer than .*=8. Received: length 9"):
+        id_arrays(longer, ENCODER)
+
+
 @pytest.mark.parametrize("wrong", [-1, 20])
 def test_ids_outside_the_vocabulary(wrong):
     message = rf"`token_ids` must be in \[0, 20\), the encoder's vocabulary. Received: {wrong}"
