@@ -207,7 +207,16 @@ class MultiTaskModel(TaskModel):
         sample_weight: Any = None,
         training: bool = True,
     ) -> Any:
-        """Computes the loss of all tasks, and takes the mean of each over its examples."""
+        """Computes the loss of all tasks, and takes the mean of each over its examples.
+
+        Raises:
+            ValueError: there are weights of examples, as a dataset may have.
+        """
+        if sample_weight is not None:
+            raise ValueError(
+                "`sample_weight` must be None where several tasks train together, which have no "
+                f"weights. Received: {sample_weight!r:.80}"
+            )
         rows = ops.shape(x[TASK_IDS])[0]
         size = ops.cast(rows, "float32")
         total = sum(self.losses) / self.replication.replicas  # of regularization, in each alike

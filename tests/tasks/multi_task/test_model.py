@@ -217,6 +217,17 @@ def test_losses_and_metrics_that_need_distributions():
     assert found["kind_categorical_accuracy"] == pytest.approx(alone["accuracy"])
 
 
+def test_weights_of_a_dataset_are_refused():
+    model = MultiTaskModel(made("kind", "score"))
+    model.compile(run_eagerly=True)
+    x, y = model.batching.one_batch(some(X, model.models), some(Y, model.models), None)
+    weights = tf.ones(len(x["token_ids"]))
+    dataset = tf.data.Dataset.from_tensors((x, y, weights))
+    for verb in (model.fit, model.evaluate):
+        with pytest.raises(ValueError, match="`sample_weight` must be None where several tasks"):
+            verb(dataset, verbose=0)
+
+
 def test_mixed_precision():
     model = MultiTaskModel(made("kind", "names", "answers", dtype="mixed_bfloat16"))
     assert model.encoder.compute_dtype == "bfloat16"
