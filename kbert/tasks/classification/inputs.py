@@ -26,6 +26,12 @@ class LabelBatching(SequenceBatching):
         if values.ndim == 2 and values.shape[1] == 1:
             values = values[:, 0]
         if values.ndim == 1 and values.dtype.kind == "f":
+            missing = np.flatnonzero(np.isnan(values))
+            if missing.size:
+                raise ValueError(
+                    "`y` must have a label for each text. Received: a missing label, "
+                    f"y[{missing[0]}]={values[missing[0]]}"
+                )
             fractions = values[values != np.floor(values)]
             if fractions.size:
                 raise ValueError(

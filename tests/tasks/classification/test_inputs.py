@@ -44,7 +44,7 @@ def test_targets(model):
         ([0, 3], r"`y` must hold ids in \[0, 3\). Received: ids from 0 to 3"),
         ([-1, 0], r"`y` must hold ids in \[0, 3\). Received: ids from -1 to 0"),
         ([0.0, 0.5], "`y` must hold names, ids or distributions. Received: fractions such as 0.5"),
-        ([0.0, float("nan")], "`y` must hold names, .* Received: fractions such as nan"),
+        ([0.0, float("nan")], r"a label for each text. Received: a missing label, y\[1\]=nan"),
         ([[0.5, 0.5]], r"`y` must have 3 probabilities a row. Received: shape \(1, 2\)"),
         ([[0.5, 0.5, 0.5]], r"`y` must have probabilities .* sum 1. Received: \[0.5, 0.5, 0.5\]"),
         ([[2.0, -1.0, 0.0]], r"`y` must have probabilities in each row, of sum 1. Received: \[2.0"),
