@@ -18,7 +18,7 @@ from kbert.layers.convolution.weight_norm import WeightNormLinear
 from kbert.layers.masks import additive_mask
 from kbert.layers.residual import ConfiguredLayer, Dropout
 
-HALF = math.sqrt(0.5)
+ROOT_HALF = math.sqrt(0.5)
 
 
 class ConvolvedSource(NamedTuple):
@@ -37,7 +37,7 @@ class ConvolvedSource(NamedTuple):
         dtype = keras.backend.standardize_dtype(keys.dtype)
         penalty = additive_mask(ops.cast(mask, "bool"), dtype)[:, None]
         scale = ops.sqrt(ops.sum(real, axis=-1, keepdims=True))
-        values = (keys + embedded) * HALF
+        values = (keys + embedded) * ROOT_HALF
         return cls(ops.transpose(keys, (0, 2, 1)), values, real, penalty, scale)
 
 
@@ -164,7 +164,7 @@ class ConvolutionEncoderBlock(ConfiguredLayer):
             training: whether dropout is on.
         """
         real = inputs * ops.cast(mask, inputs.dtype)[:, :, None]
-        return (self.convolution(self.dropout_layer(real, training=training)) + inputs) * HALF
+        return (self.convolution(self.dropout_layer(real, training=training)) + inputs) * ROOT_HALF
 
     def compute_output_shape(self, input_shape: Any, *args: Any, **kwargs: Any) -> Any:
         return input_shape
@@ -252,12 +252,12 @@ class ConvolutionDecoderBlock(ConfiguredLayer):
         query_scale: Any = None,
         attended_scale: Any = None,
     ) -> tuple[Any, Any]:
-        queries = (self.query(convolved, query_scale) + target) * HALF
+        queries = (self.query(convolved, query_scale) + target) * ROOT_HALF
         scores = ops.matmul(queries, source.keys) + source.penalty
         weights = ops.softmax(scores, axis=-1) * source.real
         context = ops.matmul(weights, source.values) * source.scale
         context = self.attended(context, attended_scale)
-        return ((context + convolved) * HALF + inputs) * HALF, weights
+        return ((context + convolved) * ROOT_HALF + inputs) * ROOT_HALF, weights
 
     def compute_output_shape(self, input_shape: Any, *args: Any, **kwargs: Any) -> Any:
         raise NotImplementedError("it depends on the source")

@@ -9,7 +9,7 @@ import keras
 from keras import ops
 
 from kbert.gradients import own_gradient
-from kbert.layers.recurrent.cells import CELLS, Cell, cell_of
+from kbert.layers.recurrent.cells import Cell, cell_of
 from kbert.layers.recurrent.scan import scan
 from kbert.layers.residual import ConfiguredLayer
 
@@ -261,6 +261,3 @@ def states_before(states: Any, initial: Any, backwards: bool = False) -> Any:
     if backwards:
         return ops.concatenate([states[1:], initial[None]], axis=0)
     return ops.concatenate([initial[None], states[:-1]], axis=0)
-
-
-__all__ = ["CELLS", "OrthogonalBlocks", "Recurrent", "RecurrentWeights", "states_before"]
