@@ -145,6 +145,13 @@ class Batching:
             check_no_budget(batch_tokens)
         else:
             check_no_weights(sample_weight)
+            split = kwargs.pop("validation_split", None)
+            if split and validation_data is None:
+                raise ValueError(
+                    "`validation_split` must be left out for texts of the "
+                    f"{type(self.model).__name__}: give `validation_data`. "
+                    f"Received: validation_split={split!r}"
+                )
         data = x if dataset is None else dataset
         callbacks = with_epoch_counter(data, kwargs.get("callbacks"))
         kwargs |= {"x": data, "validation_data": validation_data, "callbacks": callbacks}

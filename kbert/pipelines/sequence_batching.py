@@ -112,7 +112,7 @@ class SequenceBatching(Batching):
         columns = self._columns(texts, y, sample_weight)
         held_out = kwargs.pop("validation_split", 0.0)
         if held_out and validation_data is None:
-            kept = int(len(texts) * (1.0 - held_out))
+            kept = kept_of_split(held_out, len(texts))
             kwargs["validation_data"] = self.batches(tuple(column[kept:] for column in columns))
             columns = tuple(column[:kept] for column in columns)
         cut = self.training_cut(batch_size, batch_tokens)
@@ -267,3 +267,19 @@ class SequenceBatching(Batching):
             return x, self._targets(y), weight_array(sample_weight)
         columns = self._columns(texts, y, sample_weight)
         return next(iter(self.batches(columns, batch_size=len(texts))))
+
+
+def kept_of_split(split: Any, count: int) -> int:
+    """Returns how many of `count` texts train where the share `validation_split` is held out.
+
+    Raises:
+        ValueError: it is no number in [0, 1), or leaves no text on one of the sides.
+    """
+    is_share = isinstance(split, int | float | np.number) and 0 <= split < 1
+    kept = int(count * (1.0 - float(split))) if is_share else 0
+    if not 0 < kept < count:
+        raise ValueError(
+            "`validation_split` must be a number in [0, 1) that leaves texts to train on and to "
+            f"validate on. Received: validation_split={split!r} of {count} texts"
+        )
+    return kept

@@ -83,6 +83,11 @@ def test_what_is_wrong_with_texts_is_told():
         Lengths().fit(TEXTS, Y, sample_weight=[1.0] * 3)
     with pytest.raises(ValueError, match="`sample_weight` must be None .*Received: 3 weights"):
         Lengths().evaluate(TEXTS, Y, sample_weight=[1.0] * 3)
+    with pytest.raises(ValueError, match="left out for texts of the Lengths: .* Received: .*=0.5"):
+        Lengths().fit(TEXTS, Y, validation_split=0.5)
+    model = Lengths()
+    model.fit(TEXTS, Y, verbose=0, validation_split=0.5, validation_data=(TEXTS, Y))
+    assert "val_loss" in model.history.history
     for count, y, message in (
         (2, None, "`y` must be given with texts"),
         (2, [1], "`y` must have one entry a text. Received: 1 for 2 texts"),

@@ -129,3 +129,12 @@ def test_a_budget_is_for_texts():
     for x in ((ids, y), (strings,)):
         with pytest.raises(ValueError, match="`batch_tokens` must be None for token ids and data"):
             model.fit(*x, batch_tokens=99)
+
+
+@pytest.mark.parametrize(
+    "texts, split", [(10, 1.5), (10, 1.0), (10, -0.1), (10, "0.2"), (10, float("nan")), (1, 0.5)]
+)
+def test_a_split_leaves_texts_on_both_sides(model, texts, split):
+    message = rf"`validation_split` must be a number in \[0, 1\).*={split!r} of {texts} texts"
+    with pytest.raises(ValueError, match=message):
+        model.fit(["bad"] * texts, ["no"] * texts, validation_split=split)
