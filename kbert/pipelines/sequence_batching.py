@@ -233,13 +233,13 @@ class SequenceBatching(Batching):
 
         def encode(x: Any, *rest: Any) -> Any:
             inputs = self.token_inputs(x)
-            if rest and isinstance(rest[0], tf.Tensor):
+            if rest and isinstance(rest[0], tf.Tensor | tf.RaggedTensor):
                 rest = (self._encode_batch(rest[0]), *rest[1:])
             return (inputs, *rest) if rest else inputs
 
         return read_ahead(dataset.map(plain(encode), num_parallel_calls=tf.data.AUTOTUNE))
 
-    def _encode_batch(self, targets: tf.Tensor) -> tf.Tensor:
+    def _encode_batch(self, targets: tf.Tensor | tf.RaggedTensor) -> tf.Tensor:
         if targets.dtype == tf.string:
             return self.encode_names(targets)
         return self.encode_numbers(targets)

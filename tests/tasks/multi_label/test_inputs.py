@@ -94,6 +94,13 @@ def test_names_in_a_dataset(model):
         model.batching.encode_names(tf.constant(["joy"]))
 
 
+def test_ragged_names_of_a_dataset_are_encoded(model):
+    names = tf.ragged.constant([["love", "joy"], [], ["anger"]])
+    dataset = tf.data.Dataset.from_tensor_slices((["a film", "bad", "good"], names)).batch(3)
+    ((_, targets),) = model.batching.numbers(dataset)
+    assert targets.numpy().tolist() == EXPECTED
+
+
 def test_thresholds_are_tuned_where_a_run_says_so():
     right = np.array([[1], [0], [1]])
     model = SimpleNamespace(threshold=0.5, thresholds={"a": 0.5})
