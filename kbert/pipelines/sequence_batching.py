@@ -168,10 +168,7 @@ class SequenceBatching(Batching):
         x = self.read(x)
         texts = self.read_inputs(x)
         if texts is None:
-            held = f" that begins with {x[0]!r:.80}" if isinstance(x, list) and x else ""
-            raise ValueError(
-                f"`x` must be texts or pairs of texts. Received: {type(x).__name__}{held}"
-            )
+            raise no_texts(x)
         packed = self.pack(texts.text_a, texts.text_b)
         return self.predict_packed(packed), packed.truncated.tolist()
 
@@ -257,6 +254,8 @@ class SequenceBatching(Batching):
             check_pair(isinstance(x, dict | list | tuple) and len(x) == 2, self.model.pair)
             return self.token_inputs(x)
         texts = self.read_inputs(checked_inputs(x))
+        if texts is None:
+            raise no_texts(x)
         columns = (texts.text_a,) if texts.text_b is None else (texts.text_a, texts.text_b)
         return self.token_inputs([text_tensor(column) for column in columns])
 
@@ -283,3 +282,10 @@ def kept_of_split(split: Any, count: int) -> int:
             f"validate on. Received: validation_split={split!r} of {count} texts"
         )
     return kept
+
+
+def no_texts(x: Any) -> ValueError:
+    """Returns the error for inputs `x` that cannot be read as texts or pairs."""
+    held = f" of {sorted(map(str, x))}" if isinstance(x, dict) else ""
+    held = f" that begins with {x[0]!r:.80}" if isinstance(x, list) and x else held
+    return ValueError(f"`x` must be texts or pairs of texts. Received: {type(x).__name__}{held}")

@@ -138,3 +138,9 @@ def test_a_split_leaves_texts_on_both_sides(model, texts, split):
     message = rf"`validation_split` must be a number in \[0, 1\).*={split!r} of {texts} texts"
     with pytest.raises(ValueError, match=message):
         model.fit(["bad"] * texts, ["no"] * texts, validation_split=split)
+
+
+def test_a_call_on_what_only_looks_like_texts(model):
+    message = r"`x` must be texts or pairs of texts. Received: dict of \['text'\]"
+    with pytest.raises(ValueError, match=message):
+        model({"text": np.array([["good", "bad"]])})
