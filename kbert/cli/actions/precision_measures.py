@@ -3,7 +3,7 @@
 import platform
 import timeit
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -32,14 +32,19 @@ _CPU_INFO = Path("/proc/cpuinfo")
 
 
 def measure_precisions(
-    model: Any, run: Path, file: Path, precisions: Sequence[str | None]
+    model: Any,
+    run: Path,
+    file: Path,
+    precisions: Sequence[str | None],
+    frozen: bool = False,
 ) -> dict[str, Any]:
     """Measures a model in several precisions: the task's metrics, and rows per second.
 
     The speed is that of the exported function, called in Python with batches of 32 rows at most:
     the median of three rounds over the file's first 256 rows, after a warm-up round. The
-    precisions are those of `in_precision`. Returns the entry of precisions for
-    `kbert.serving.export.base_files`.
+    precisions are those of `in_precision`; None is left out where another is the model's own.
+    `frozen` and an active LoRA adapter are as in `kbert.serving.export.export`. Returns the entry
+    of precisions for `kbert.serving.export.base_files`.
     """
     task = task_of(model)
     if not isinstance(task, FinetunedTask):
@@ -52,15 +57,19 @@ def measure_precisions(
         raise ValueError(f"{examples.source}: the examples must have labels. Received: none")
     rows = task.rows(examples)[:_MOST_ROWS]
     of: dict[str, Any] = {}
-    for precision in precisions:
-        measured = in_precision(model, precision)
-        with as_exported(measured, precision):
-            metrics, _ = task.measure(measured, examples)
-        of[precision or str(measured.compute_dtype)] = {
-            "weight_bytes": _weight_bytes(measured, precision),
-            "rows_per_second": _rows_per_second(measured, precision, rows),
-            "metrics": {k: float(v) for k, v in metrics.items() if isinstance(v, int | float)},
-        }
+    with getattr(model.encoder, "merged_adapter", nullcontext)():
+        for precision in precisions:
+            name = precision or str(model.compute_dtype)
+            if name in of:
+                continue
+            measured = in_precision(model, precision)
+            with as_exported(measured, precision):
+                metrics, _ = task.measure(measured, examples)
+            of[name] = {
+                "weight_bytes": _weight_bytes(measured, precision),
+                "rows_per_second": _rows_per_second(measured, precision, rows, frozen),
+                "metrics": {k: float(v) for k, v in metrics.items() if isinstance(v, int | float)},
+            }
     about = {"source": file.name, "examples": len(examples), "processor": _processor()}
     return {**about, "of": of}
 
@@ -74,9 +83,11 @@ def as_exported(model: Any, precision: str | None) -> AbstractContextManager[Non
     return integer_products(layers, lambda matrix: stored.get(id(matrix)))
 
 
-def _rows_per_second(model: Any, precision: str | None, rows: list[Row]) -> float:
+def _rows_per_second(model: Any, precision: str | None, rows: list[Row], frozen: bool) -> float:
     substitutes = WeightSubstitutes([model])
     substitutes.store_small(precision)
+    if frozen:
+        substitutes.freeze()
     function, specs = model.signatures()[SERVING_DEFAULT]
     exported = {SERVING_DEFAULT: (substitutes.function(function), specs)}
     answering = live_answering(SimpleNamespace(signatures=lambda: exported))

@@ -144,7 +144,7 @@ def _write_saved_model(
         model, about = load_model(run), _about(run)
         if measure is not None:
             both = list(dict.fromkeys(("float32", precision)))
-            measured = {"measured": measure_precisions(model, run, measure, both)}
+            measured = {"measured": measure_precisions(model, run, measure, both, frozen)}
             about = {**(about or {}), "precisions": measured["measured"]}
         named = model_name(run) if name is None else name
         path = write_export(model, base, named, about=about, frozen=frozen, **settings)

@@ -4,12 +4,17 @@ import json
 import shutil
 from pathlib import Path
 
+import keras
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from kbert.cli.actions import precision_measures
 from kbert.cli.actions.precision_measures import measure_precisions
 from kbert.cli.main import app
+from kbert.serving.precision.substitutes import WeightSubstitutes
 from tests.small_pipelines import (
+    small_classifier,
     small_entity_recognizer,
     small_multiple_choice,
     small_question_answerer,
@@ -98,3 +103,63 @@ def test_models_that_read_and_choose(tmp_path):
         model.save_pretrained(run)
         found = measure_precisions(model, run, tmp_path / file, ["float32"])
         assert metric in found["of"]["float32"]["metrics"], found
+
+
+def _saved_with_file(model, folder):
+    model.save_pretrained(folder / "run")
+    (folder / "x.tsv").write_text("text\tlabel\na good film\tup\nvery bad\tdown\n")
+    return folder / "run", folder / "x.tsv"
+
+
+def test_a_lora_is_measured_as_part_of_the_weights(tmp_path, monkeypatch):
+    model = small_classifier(("down", "up"))
+    run, file = _saved_with_file(model, tmp_path)
+    encoder, seen = model.encoder, []
+    encoder.add_adapter("a", "lora")
+    for part in encoder.adapters.parts["a"].blocks:
+        for weight in part.weights:
+            weight.assign(keras.random.normal(weight.shape, seed=3))
+    encoder.set_active_adapters("a")
+    kernel = encoder.layer_blocks[0].attention.qkv.kernel
+    before = keras.ops.convert_to_numpy(kernel)
+
+    def speed(measured, *_):
+        of_copy = measured.encoder.layer_blocks[0].attention.qkv.kernel
+        seen.append((measured.encoder.active_adapters, np.abs(of_copy - before).max()))
+        return 1.0
+
+    monkeypatch.setattr(precision_measures, "_rows_per_second", speed)
+    measure_precisions(model, run, file, ["float32", "int8"])
+    # As in the export, whose integers are those of the sum.
+    assert [active for active, _ in seen] == [[], []]
+    assert min(change for _, change in seen) > 0.1
+    assert encoder.active_adapters == ["a"]
+    np.testing.assert_array_equal(kernel, before)
+
+
+def test_a_model_is_measured_once_and_frozen_where_its_export_is(tmp_path, monkeypatch, graphs):
+    model = small_classifier(("down", "up"))
+    run, file = _saved_with_file(model, tmp_path)
+    freeze, frozen = WeightSubstitutes.freeze, []
+
+    def counted(substitutes):
+        frozen.append(substitutes)
+        freeze(substitutes)
+
+    monkeypatch.setattr(WeightSubstitutes, "freeze", counted)
+    # None is the model's own precision: float32 once more.
+    found = measure_precisions(model, run, file, ["float32", None], frozen=True)
+    assert len(frozen) == 1 and list(found["of"]) == ["float32"]
+    assert found["of"]["float32"]["rows_per_second"] > 0
+    measure_precisions(model, run, file, [None])
+    assert len(frozen) == 1
+
+
+def test_what_is_frozen_is_measured_so(finished_run, tiny, tmp_path, monkeypatch):
+    def measured(model, run, file, precisions, frozen):
+        raise ValueError(f"measured {precisions}, frozen={frozen}")
+
+    monkeypatch.setattr(precision_measures, "measure_precisions", measured)
+    arguments = [str(finished_run), str(tmp_path), "--frozen", "--measure", tiny.texts["test"]]
+    result = CliRunner().invoke(app, ["export", *map(str, arguments)])
+    assert result.exit_code == 2 and "measured ['float32', None], frozen=True" in result.stderr
