@@ -100,7 +100,7 @@ class Answering:
     def answers(self, rows: list[Row]) -> list[dict[str, Any]]:
         """Answers rows that `check` accepts, in their order."""
         if self.inputs == ("context", "choices"):
-            return self.answer([row[0] for row in rows], [list(row[1:]) for row in rows])
+            return self._choices(rows)
         columns: list[list[Any]] = [list(column) for column in zip(*rows)]
         if self.reads_images:
             columns = [[_read_image(name) for name in column] for column in columns]
@@ -108,6 +108,18 @@ class Answering:
         if self.nbest is not None:
             answers = [_with_fewer(one, self.nbest) for one in answers]
         return answers
+
+    def _choices(self, rows: list[Row]) -> list[dict[str, Any]]:
+        """Answers rows of choices, those with as many of them together: a batch is no ragged one.
+        """
+        found: list[dict[str, Any]] = [{}] * len(rows)
+        for width in sorted({len(row) for row in rows}):
+            places = [i for i, row in enumerate(rows) if len(row) == width]
+            contexts, choices = zip(*((rows[i][0], list(rows[i][1:])) for i in places))
+            answers = self.answer(list(contexts), list(choices))
+            for place, answer in zip(places, answers, strict=True):
+                found[place] = answer
+        return found
 
 
 def encodable(row: Row) -> Row:

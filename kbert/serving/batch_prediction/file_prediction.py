@@ -48,7 +48,8 @@ def predict_file(
         inputs: The model's inputs, such as ("text",), which are the names of the columns. The input
             "choices" is a list of texts, in TSV and CSV as JSON.
         answer: Maps the rows of a block, each with a text for each input, to their answers, in
-            order; it does the length bucketing itself.
+            order; it does the length bucketing itself, and takes rows of several lengths where
+            "choices" is an input.
         columns: Alternative names of these columns; the first alternative that exists is used.
         made_of: Further things that the answers depend on, such as a checksum of the model.
         part: Which of how many parts of the file is answered, (1, 1) for all of it. Parts are runs
@@ -76,7 +77,7 @@ def predict_file(
         for block in _of_part(read_blocks(source, block_rows, tell), wanted):
             if not file.has(block.number):
                 texts = _texts(block, inputs, columns or [inputs], str(source))
-                file.write(block, _answers(texts, list(inputs), answer))
+                file.write(block, answer(texts) if texts else [])
             rows, count = rows + len(block.rows), count + 1
             on_progress(share, rows)
         file.join(count)
@@ -146,22 +147,6 @@ def _of_part(blocks: Iterator[Block], wanted: range | None) -> Iterator[Block]:
             yield block
         elif block.number in wanted:
             yield replace(block, number=block.number - wanted.start, columns=first.columns)
-
-
-def _answers(
-    texts: list[Row], inputs: list[str], answer: Callable[[list[Row]], list[dict[str, Any]]]
-) -> list[dict[str, Any]]:
-    """Returns the answers of a block. Rows share a batch only if they have as many choices."""
-    if not texts:
-        return []
-    if _CHOICES not in inputs:
-        return answer(texts)
-    found: list[dict[str, Any]] = [{}] * len(texts)
-    for width in sorted({len(row) for row in texts}):
-        places = [i for i, row in enumerate(texts) if len(row) == width]
-        for place, one in zip(places, answer([texts[i] for i in places]), strict=True):
-            found[place] = one
-    return found
 
 
 def _texts(

@@ -7,7 +7,11 @@ from kbert.serving.format.signatures import Signature, SignatureTensor
 from kbert.tasks.multiple_choice.model import MultipleChoice
 from kbert.tasks.regression.model import Regressor
 from kbert.training.runs.load_model import load_model
-from tests.small_pipelines import VOCABULARY, small_masked_language_model
+from tests.small_pipelines import (
+    VOCABULARY,
+    small_masked_language_model,
+    small_multiple_choice,
+)
 
 
 def test_lines_become_rows():
@@ -76,6 +80,16 @@ def test_scores_and_choices(tiny, tmp_path):
         pytest.approx(scores.tolist(), abs=1e-6)
         for scores in choosing.predict(([row[0] for row in rows], [row[1:] for row in rows]))
     ]
+
+
+def test_rows_of_different_numbers_of_choices():
+    answering = live_answering(small_multiple_choice())
+    rows = [("a", "good", "bad"), ("the", "good", "bad", "film"), ("film", "very", "a")]
+    answers = answering.answers(rows)
+    assert [len(answer["scores"]) for answer in answers] == [2, 3, 2]
+    for row, answer in zip(rows, answers):
+        assert answer["scores"] == pytest.approx(answering.answers([row])[0]["scores"], abs=1e-5)
+    assert answering.answers([]) == []
 
 
 def test_words_for_masks(tmp_path):
