@@ -62,7 +62,8 @@ def commands_of(page: Path) -> list[list[str]]:
     """The arguments of each `kbert` command in the code blocks of a page."""
     blocks = re.findall(r"^```\w*\n(.*?)^```", page.read_text(encoding="utf-8"), re.M | re.S)
     lines = "\n".join(blocks).replace("\\\n", " ").split("\n")
-    words = [shlex.split(line, comments=True) for line in lines if line.startswith("kbert ")]
+    lines = [line for line in lines if re.match(r"(\S+/bin/)?kbert ", line)]
+    words = [shlex.split(line, comments=True) for line in lines]
     ends = [[*some, "<"].index("<") for some in words]
     return [some[1:end] for some, end in zip(words, ends)]
 
@@ -88,7 +89,7 @@ def test_commands_are_found_and_wrong_ones_told(tmp_path):
     page = tmp_path / "page.md"
     page.write_text(
         "```sh\nkbert evaluate runs/a test.tsv \\\n    --split dev  # ours\n```\ntext\n\n"
-        "```\nkbert predict runs/a < in.txt > out.txt\nother\n```\nkbert not this\n"
+        "```\n.venv/bin/kbert predict runs/a < in.txt > out.txt\nother\n```\nkbert not this\n"
     )
     assert commands_of(page) == [
         ["evaluate", "runs/a", "test.tsv", "--split", "dev"],

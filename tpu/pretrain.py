@@ -1,4 +1,4 @@
-"""Pretrains a BERT on a TPU, on text or on records of tpu/write_records.py.
+"""Pretrains a BERT on a TPU, on text or on records of `kbert prepare`.
 
     python tpu/pretrain.py CONFIG.yaml [--output FOLDER] [--dry-run]
 
