@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kbert.options.configuration import RunOptions, wrong
+from kbert.options.configuration import MULTI_WORKER, RunOptions, wrong
 from kbert.options.kinds import choice, entries, option, text
 from kbert.training.config import multi_task_config, pretraining_config
 from kbert.training.config.finetuning_config import RunConfig
@@ -59,7 +59,10 @@ class StagesConfig(RunOptions):
             if not str(name).isidentifier() or name in _NAMES_OF_FILES:
                 others = ", ".join(_NAMES_OF_FILES)
                 raise wrong("stages", f"by names of letters, digits and _, not {others}", name)
-        self.configs_to_check()
+        for name, own in self.configs_to_check().items():
+            if own.strategy == MULTI_WORKER:  # each worker would write the chain's folder
+                expected = "one, mirrored or tpu in a chain, whose folder one process writes"
+                raise wrong(f"stages.{name}.strategy", expected, own.strategy)
 
     def configs_to_check(self) -> dict[str, StageConfig]:
         """Returns the configurations of the stages, as far as they can be checked.

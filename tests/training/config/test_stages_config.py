@@ -88,6 +88,10 @@ def test_nothing_in_a_stage_is_what_it_is_in_a_run():
             {"stages": {"a": A, "b": {**BOTH, "tasks": {"x": A}}}},
             "^stages.b: `tasks` must be given: two tasks",
         ),
+        (
+            {"stages": {"a": A, "b": {**A, "strategy": "multi-worker"}}, "save_every": 5},
+            "^`stages.b.strategy` must be one, mirrored or tpu in a chain.*='multi-worker'",
+        ),
         ({"encoder": None}, "^stages.papers: .*encoder"),
         ({"output": None}, "`output` must be given"),
     ],
