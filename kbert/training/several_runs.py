@@ -21,7 +21,7 @@ from kbert.training.config.finetuning_config import GRID_KEYS, RunConfig
 from kbert.training.recipes.finetuning import Finetuning, train_once
 from kbert.training.recipes.recipe import EpochRecipe, environment, run_recipe
 from kbert.training.runs import run_directory as runs
-from kbert.training.runs.run_directory import RunLog
+from kbert.training.runs.run_log import RunLog
 from kbert.training.runs.stopped_runs import changed_data, changed_keys, kept_run, resumes
 
 GRID = {"batch_size": [16, 32], "learning_rate": [5e-5, 3e-5, 2e-5], "epochs": [3, 4]}

@@ -16,7 +16,8 @@ from kbert.training.config.stages_config import TASK, StageConfig, StagesConfig
 from kbert.training.recipes.recipe import environment
 from kbert.training.run import train
 from kbert.training.runs import run_directory as runs
-from kbert.training.runs.run_directory import Run, RunLog, load_run
+from kbert.training.runs.run_directory import Run, load_run
+from kbert.training.runs.run_log import RunLog
 from kbert.training.runs.stopped_runs import changed_keys, kept_run, resumes
 
 # Options of a stage that name its chain's folder.

@@ -3,7 +3,8 @@ from types import SimpleNamespace
 import pytest
 
 from kbert.training.config.translation_config import TranslationConfig
-from kbert.training.runs.run_directory import REPORT, RunLog, write_config, write_json
+from kbert.training.runs.run_directory import REPORT, write_config, write_json
+from kbert.training.runs.run_log import RunLog
 from kbert.training.several_runs import begin_parts, changed_examples
 
 CONFIG = TranslationConfig.from_dict({"train": "a.tsv", "output": "o", "seeds": 3})

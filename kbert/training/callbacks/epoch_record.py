@@ -13,7 +13,7 @@ from kbert.metrics.glue import NotFiniteError
 from kbert.tasks.registry import finetuned_tasks
 from kbert.training.callbacks.state_saver import steps_done
 from kbert.training.config.any_config import AnyConfig
-from kbert.training.runs.run_directory import RunLog
+from kbert.training.runs.run_log import RunLog
 from kbert.training.runs.train_state import check_finite
 
 # The loss of training, which has the same name in all tasks.

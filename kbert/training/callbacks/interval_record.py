@@ -7,7 +7,7 @@ import time
 from typing import Any
 
 from kbert.training.callbacks.state_saver import BadBatch, Saving, StateSaver
-from kbert.training.runs.run_directory import RunLog
+from kbert.training.runs.run_log import RunLog
 from kbert.training.runs.stopped_runs import StopSignals
 from kbert.training.runs.train_state import Position
 

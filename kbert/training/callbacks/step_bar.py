@@ -14,7 +14,8 @@ from rich.console import Console
 from rich.text import Text
 
 from kbert.training.callbacks.state_saver import steps_done
-from kbert.training.runs.run_directory import RunLog, tell_stage
+from kbert.training.runs.run_directory import tell_stage
+from kbert.training.runs.run_log import RunLog
 
 # Between two log lines within an epoch, where no bar can be drawn.
 _SECONDS_BETWEEN_LINES = 30.0

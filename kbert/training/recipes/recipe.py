@@ -23,7 +23,8 @@ from kbert.training.callbacks.state_saver import BadBatch, Saving, StateSaver, f
 from kbert.training.callbacks.step_bar import step_bar
 from kbert.training.config.any_config import StoredConfig
 from kbert.training.runs import run_directory as runs
-from kbert.training.runs.run_directory import RunLog, tell_stage
+from kbert.training.runs.run_directory import tell_stage
+from kbert.training.runs.run_log import RunLog
 from kbert.training.runs.stopped_runs import (
     StopSignals,
     how_to_resume,

@@ -1,19 +1,16 @@
-"""A run's folder, `RUN.incomplete` while it is written, then `RUN`; and the log of a run."""
+"""A run's folder, `RUN.incomplete` while it is written, then `RUN`."""
 
 import errno
 import fcntl
 import json
-import logging
 import os
 import shutil
 import sys
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import datetime, timezone
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from kbert.options.configuration import Configuration
 from kbert.options.kinds import config_text, read_config_file
@@ -227,73 +224,3 @@ def tell_stage(text: str) -> None:
     """Writes a stage, such as "reading train.tsv", to stderr, before a run has its log."""
     sys.stderr.write(f"{text} ...\n")
     sys.stderr.flush()
-
-
-class RunLog:
-    """Log lines with their time; those before the file is open are buffered for it.
-
-    `warnings` has the text of each warning that was logged while `listening`.
-    """
-
-    def __init__(self) -> None:
-        self.warnings: list[str] = []
-        self._waiting: list[str] = []
-        self._file: IO[str] | None = None
-        self._handler = _Handler(self)
-
-    def line(self, text: str) -> None:
-        """Writes one line, or several, to stderr and to the file."""
-        sys.stderr.write(f"{text}\n")
-        sys.stderr.flush()
-        stamp = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
-        lines = [f"{stamp}  {line}\n" for line in text.split("\n")]
-        if self._file is None:
-            self._waiting.extend(lines)
-        else:
-            self._file.writelines(lines)
-            self._file.flush()
-
-    @contextmanager
-    def listening(self) -> Iterator[None]:
-        """Logs Python's warnings and those of kbert's loggers while the block runs."""
-        logger = logging.getLogger("kbert")
-        is_first = self._handler not in logger.handlers  # runs of several seeds share a log
-        logger.addHandler(self._handler)
-        try:
-            with warnings.catch_warnings():
-                warnings.showwarning = self._show
-                yield
-        finally:
-            if is_first:
-                logger.removeHandler(self._handler)
-
-    @contextmanager
-    def writing(self, path: Path) -> Iterator[None]:
-        """Writes lines to a file too while the block runs, the buffered ones first."""
-        with path.open("a", encoding="utf-8") as file:
-            file.writelines(self._waiting)
-            self._waiting, self._file = [], file
-            try:
-                yield
-            finally:
-                self._file = None
-
-    def warn(self, text: str, kind: str = "Warning") -> None:
-        """Writes a warning, and keeps it in `warnings`."""
-        self.warnings.append(text)
-        self.line(f"{kind}: {text}")
-
-    def _show(self, message: Any, category: type[Warning], *_: Any, **__: Any) -> None:
-        self.warn(str(message), category.__name__)
-
-
-class _Handler(logging.Handler):
-    """Passes logged warnings to a `RunLog`."""
-
-    def __init__(self, log: RunLog) -> None:
-        super().__init__(logging.WARNING)
-        self._log = log
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """Passes on one record."""
-        self._log.warn(record.getMessage())

@@ -18,7 +18,8 @@ from typing import Any
 from kbert.options.configuration import Configuration
 from kbert.options.kinds import read_config_file
 from kbert.storage.json_files import read_json_object
-from kbert.training.runs.run_directory import CONFIG, METRICS, REPORT, RunLog, stopped_run
+from kbert.training.runs.run_directory import CONFIG, METRICS, REPORT, stopped_run
+from kbert.training.runs.run_log import RunLog
 
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 GO_ON = "The same command goes on from the last state"

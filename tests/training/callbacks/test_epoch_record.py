@@ -7,7 +7,7 @@ import pytest
 
 from kbert.metrics.glue import NotFiniteError
 from kbert.training.callbacks.epoch_record import EpochRecord
-from kbert.training.runs.run_directory import RunLog
+from kbert.training.runs.run_log import RunLog
 
 
 class Prepared:

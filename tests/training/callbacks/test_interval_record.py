@@ -6,7 +6,7 @@ import pytest
 
 from kbert.training.callbacks.interval_record import IntervalRecord, interval_line
 from kbert.training.callbacks.state_saver import BadBatch, Saving
-from kbert.training.runs.run_directory import RunLog
+from kbert.training.runs.run_log import RunLog
 from kbert.training.runs.stopped_runs import StopSignals, TrainingStopped
 from kbert.training.runs.train_state import Position, load_state
 

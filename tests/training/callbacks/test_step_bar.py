@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 from kbert.training.callbacks.step_bar import StepBar, draws_bar, step_bar
-from kbert.training.runs.run_directory import RunLog
+from kbert.training.runs.run_log import RunLog
 
 
 def begun(done=0, size=None, **how):

@@ -9,7 +9,8 @@ from kbert.data.questions.question_examples import Answer, QuestionExamples
 from kbert.data.translation.parallel_batches import Bucket
 from kbert.tasks.classification.model import Classifier
 from kbert.training.config.translation_config import TranslationConfig
-from kbert.training.runs.run_directory import RunLog, write_config, write_json
+from kbert.training.runs.run_directory import write_config, write_json
+from kbert.training.runs.run_log import RunLog
 from kbert.training.runs.stopped_runs import (
     attempt_variables,
     changed_data,

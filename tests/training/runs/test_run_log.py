@@ -2,7 +2,9 @@ import logging
 import re
 import warnings
 
-from kbert.training.runs.run_directory import RunLog
+import pytest
+
+from kbert.training.runs.run_log import RunLog
 
 
 def test_lines_go_to_stderr_and_to_the_file(tmp_path, capsys):
@@ -31,11 +33,26 @@ def test_warnings_become_lines(capsys):
 def test_what_kbert_logs_as_a_warning_becomes_a_line(capsys):
     log, logger = RunLog(), logging.getLogger("kbert.pipelines.saved_pipeline")
     with log.listening():
-        with log.listening():  # as a run of several seeds does
-            pass
         logger.warning("%s has no %s", "it", "head")
         logger.info("not this")
         logging.getLogger("other.package").error("nor this")
     logger.warning("nor this, which comes later")
     assert log.warnings == ["it has no head"]
     assert capsys.readouterr().err.startswith("Warning: it has no head\n")
+
+
+def test_a_run_within_another_logs_a_warning_once(capsys):
+    """As those of seeds, grids and stages: each has a log of its own."""
+    outer, inner, logger = RunLog(), RunLog(), logging.getLogger("kbert.training.seeds")
+    with outer.listening():
+        logger.warning("before")
+        with inner.listening(), inner.listening():
+            logger.warning("within")
+        logger.warning("behind")
+        with pytest.raises(KeyError), inner.listening():
+            raise KeyError
+        logger.warning("at the end")
+    logger.warning("not this")
+    assert inner.warnings == ["within"] and outer.warnings == ["before", "behind", "at the end"]
+    told = capsys.readouterr().err
+    assert [told.count(one) for one in ("Warning: within", "Warning: behind")] == [1, 1]
