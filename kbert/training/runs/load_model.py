@@ -1,5 +1,6 @@
 """Models of runs: one loaded by itself, and the mean of several's predictions."""
 
+import gc
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -69,6 +70,8 @@ def predict_average(directories: Iterable[str | os.PathLike[str]], examples: Any
         total = total + task.inputs(model, examples).predict(model).astype("float64")
         bounds.append(task.thresholds(model))
         count += 1
+        del model
+        gc.collect()  # the graphs of a Keras model refer to it
     if first is None:
         raise ValueError("`directories` must hold at least one run. Received: none")
     thresholds = None if bounds[0] is None else np.mean(bounds, axis=0)

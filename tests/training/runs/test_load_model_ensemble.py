@@ -1,8 +1,11 @@
+import weakref
+
 import numpy as np
 import pytest
 
 from kbert.data.classification.text_pairs import read_text_examples
 from kbert.tasks.classification.model import Classifier
+from kbert.training.runs import load_model as module
 from kbert.training.runs.load_model import load_model, predict_average
 
 
@@ -27,6 +30,21 @@ def test_the_mean_of_probabilities(finished_run, others, tiny):
     np.testing.assert_allclose(averaged.predictions, (one.astype("d") + two) / 2, atol=1e-6)
     assert averaged.models == 2 and averaged.labels == ["down", "up"]
     np.testing.assert_allclose(averaged.predictions.sum(-1), 1.0, atol=1e-6)
+
+
+def test_one_model_is_in_memory_at_a_time(finished_run, others, tiny, monkeypatch):
+    before, there = [], []
+
+    def load(folder):
+        there.append(sum(model() is not None for model in before))
+        model = load_model(folder)
+        before.append(weakref.ref(model))
+        return model
+
+    monkeypatch.setattr(module, "load_model", load)
+    examples = read_text_examples(tiny.texts["test"])
+    assert predict_average([finished_run, others["same"]], examples).models == 2
+    assert there == [0, 0]
 
 
 def test_models_must_fit_each_other(finished_run, others, tiny):
