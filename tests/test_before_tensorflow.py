@@ -62,6 +62,7 @@ WRONG = {
     f"pretrain none*.txt {NEW}": "One of `encoder`",
     "pretrain none*.txt --vocabulary v.txt --output new": "`--text` must be files, or patterns",
     f"{RECORDS} none.txt": "`--text` must be files, or patterns that match some",
+    "evaluate run tfds:glue/rte": "`FILE` must be a file. Received: 'tfds:glue/rte'",
     "evaluate run none.tsv": "`FILE` must be a file. Received: 'none.tsv'",
     "evaluate marian --source none.en --target t.tsv": "`--source` must be a file",
     "predict model --question a --context-file none": "`--context-file` must be a file",
@@ -116,6 +117,8 @@ WRONG = {
     f"{TRAIN} --train t.tsv --output run": "`--output` must not exist yet, unless overwrite is",
     f"{RECORDS} t.tsv --output run": "`--output` must not exist yet, unless overwrite is true",
     "export run exports --name topics --version 1": "`--version` must not be there yet",
+    "export run others --version 1": "`--version` must not be there yet",
+    "export run exports/topics": "`base` must be a folder of models, such as exports. Received",
     "convert model run --format kbert": "`DST` must not exist yet, unless --overwrite is given",
     # Answers to a file.
     "predict model --input none.tsv --output new.tsv": "`--input` must be a file",
@@ -139,6 +142,10 @@ WRONG = {
     "launch predict model": "`COMMAND` must begin with train or pretrain. Received: 'predict'",
     # Values of options.
     "export run out --precision int4": "Received: 'int4'. Did you mean `int8`?",
+    "export run out --version 0": "`--version` must be an integer of at least 1, below",
+    "export run out --keep 0": "'--keep': Input should be greater than or equal to 1",
+    "export run out --max-batch-size -1": "'--max-batch-size': Input should be greater than or",
+    "export run out --with model --frozen": "`--frozen` must not be given for several tasks",
     "export run out --with model --measure t.tsv": "`--measure` must not be given together",
     "convert marian out --format tf1": "`--format` must be one of kbert, ctranslate2 for a transl",
     "plot model --text a --output a.gif": "`path` must end in one of .png, .svg, .pdf",
@@ -177,6 +184,7 @@ def told(tmp_path_factory: pytest.TempPathFactory, repository: Path) -> dict[str
         (folder / "run" / f"{name}.json").write_text("{}")
     write_marian(folder / "marian")
     write_model(folder / "exports" / "topics" / "1")
+    write_model(folder / "others" / "run" / "1")
     commands = [line.split() for line in (*WRONG, *RIGHT)]
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM],

@@ -158,7 +158,7 @@ def _look_first(
     own = finetuned_task(task) if task in FINETUNED else None
     if predictions is not None and not (own and own.has_answer_file):
         raise ValueError("`--predictions` must be given for a run of question answering only.")
-    if file is not None and not str(file).startswith(TFDS):
+    if file is not None and not (task == TRANSLATION and str(file).startswith(TFDS)):
         check_file("FILE", file)
         if own is not None:
             check_table(own.name, str(file), columns_of(runs[0], columns))

@@ -22,9 +22,12 @@ _Name = Annotated[
 ]
 _Version = Annotated[int | None, Option(help="Its version; by default the next free one.")]
 _MaxBatchSize = Annotated[
-    int, Option(help="The most rows of a batch that the graph makes of requests; 0 for none.")
+    int,
+    Option(min=0, help="The most rows of a batch that the graph makes of requests; 0 for none."),
 ]
-_Keep = Annotated[int | None, Option(help="How many of the newest versions stay; by default all.")]
+_Keep = Annotated[
+    int | None, Option(min=1, help="How many of the newest versions stay; by default all.")
+]
 _Precision = Annotated[
     str | None,
     Option(
@@ -121,7 +124,11 @@ def _write_saved_model(
     precision: str | None,
     measure: Path | None,
 ) -> None:
+    from kbert.serving.format.version_folders import model_name
+
     (run, *also), (base, name) = given, place
+    if name is None:
+        name = "tasks" if also else model_name(run)
     runs = _look_first(models_of(given), (base, name, settings["version"]), precision, measure)
     frozen = settings.pop("frozen")
     if frozen and len(runs) > 1:
@@ -131,23 +138,20 @@ def _write_saved_model(
     from kbert.cli.actions.precision_measures import measure_precisions
     from kbert.serving.export.export import export as write_export
     from kbert.serving.export.multi_task_export import export_together
-    from kbert.serving.format.version_folders import model_name
     from kbert.training.runs.load_model import load_model
 
     settings["precision"] = precision
     measured: dict[str, Any] = {}
     if len(runs) > 1:
         models = {task: load_model(one) for task, one in runs.items()}
-        together = name or ("tasks" if also else model_name(run))
-        path = export_together(models, base, together, **settings)
+        path = export_together(models, base, name, **settings)
     else:
         model, about = load_model(run), _about(run)
         if measure is not None:
             both = list(dict.fromkeys(("float32", precision)))
             measured = {"measured": measure_precisions(model, run, measure, both, frozen)}
             about = {**(about or {}), "precisions": measured["measured"]}
-        named = model_name(run) if name is None else name
-        path = write_export(model, base, named, about=about, frozen=frozen, **settings)
+        path = write_export(model, base, name, about=about, frozen=frozen, **settings)
     write_result({"export": str(path), "signatures": _signatures(path), **measured})
     echo(f"Try: kbert predict {path.parent} ...; to serve it: {base / 'README.md'}", err=True)
 
@@ -169,7 +173,7 @@ def models_of(runs: list[Path]) -> list[Path]:
 
 def _look_first(
     runs: list[Path],
-    place: tuple[Path, str | None, int | None],
+    place: tuple[Path, str, int | None],
     precision: str | None,
     measure: Path | None,
 ) -> dict[str, Path]:
@@ -194,8 +198,7 @@ def _look_first(
     base, name, version = place
     if base.exists() and not base.is_dir():
         raise NotADirectoryError(f"`BASE` must be a folder. Received a file: {base}")
-    if name is not None:
-        new_version(base, name, version)
+    new_version(base, name, version)
     if precision is not None and precision not in PRECISIONS:
         raise ValueError(
             f"`--precision` must be one of {', '.join(PRECISIONS)}. Received: {precision!r}."
