@@ -9,6 +9,7 @@ import csv
 import gzip
 import io
 import json
+import logging
 import math
 import os
 import shutil
@@ -19,6 +20,9 @@ from typing import Any
 
 from kbert.serving.batch_prediction.row_files import Block, file_format, pyarrow
 from kbert.storage.files import file_lock, write_atomically
+
+logger = logging.getLogger(__name__)
+_WAITING = "Another run is writing %s; this one waits for it."
 
 _ABOUT = "about.json"
 _COLUMNS = "columns.json"
@@ -169,7 +173,7 @@ def answer_file(output: str | os.PathLike[str], made_of: Mapping[str, Any]) -> I
     path = Path(os.path.abspath(output))
     folder = path.with_name(f".{path.name}.answers")
     folder.mkdir(exist_ok=True)
-    with file_lock(folder / _LOCK, lambda: None):
+    with file_lock(folder / _LOCK, lambda: logger.warning(_WAITING, output)):
         check_output(output)
         folder.mkdir(exist_ok=True)  # another run may just have finished, and removed it
         about = folder / _ABOUT
@@ -218,7 +222,7 @@ def _text(kind: str, rows: list[dict[str, Any]], names: list[str], is_first: boo
     if kind == "jsonl":
         return "".join(f"{_json(row)}\n" for row in rows)
     table = [[_cell(row.get(name)) for name in names] for row in rows]
-    if is_first:
+    if is_first and names:  # an empty file has no header
         table.insert(0, names)
     if kind == "tsv":
         return "".join("\t".join(map(_on_one_line, cells)) + "\n" for cells in table)

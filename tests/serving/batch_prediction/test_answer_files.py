@@ -4,6 +4,8 @@ import csv
 import gzip
 import json
 import math
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -145,6 +147,35 @@ def test_a_stop_changes_no_byte(tmp_path: Path, name: str):
             assert not (again / name).exists()
     assert made == [0, 1, 2]
     assert (again / name).read_bytes() == expected
+
+
+def test_another_run_says_that_it_waits(tmp_path: Path, caplog: pytest.LogCaptureFixture):
+    path = tmp_path / "a.tsv"
+    with ThreadPoolExecutor(1) as pool:
+        with answer_file(path, {"model": "m"}) as file:
+            second = pool.submit(written, path, ROWS)
+            deadline = time.monotonic() + 3
+            while not caplog.messages and time.monotonic() < deadline:
+                time.sleep(0.01)
+            file.write(block(0, ROWS), ANSWERS)
+            file.join(1)
+        with pytest.raises(FileExistsError, match="`--output` must not exist yet"):
+            second.result()
+    assert caplog.messages == [f"Another run is writing {path}; this one waits for it."]
+
+
+@pytest.mark.parametrize("name", ["a.jsonl", "a.tsv", "a.csv", "a.csv.gz"])
+def test_no_rows(tmp_path: Path, name: str):
+    def data(columns: list[str]) -> bytes:
+        path = tmp_path / f"{len(columns)}{name}"
+        with answer_file(path, {}) as file:
+            file.write(Block(0, columns, [], []), [])
+            file.join(1)
+        read = path.read_bytes()
+        return gzip.decompress(read) if name.endswith("gz") else read
+
+    header = {"a.jsonl": b"", "a.tsv": b"id\ttext\n"}.get(name, b"id,text\n")
+    assert (data(["id", "text"]), data([])) == (header, b"")
 
 
 def test_another_model_does_not_go_on(tmp_path: Path):
