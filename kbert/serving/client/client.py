@@ -1,5 +1,6 @@
 """Client of a model in TF Serving, over REST or gRPC."""
 
+import functools
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -10,7 +11,7 @@ import numpy as np
 from kbert.pipelines.text_inputs import checked_texts, read_columns
 from kbert.serving.client.grpc_transport import GrpcTransport
 from kbert.serving.client.rest_transport import RestTransport
-from kbert.serving.client.server_errors import Retries
+from kbert.serving.client.server_errors import DeadlineExceeded, Retries, ServerError
 from kbert.serving.client.typed_answers import AnyAnswer
 from kbert.serving.format.batching_file import MAX_BATCH_SIZE
 from kbert.serving.format.signatures import SERVING_DEFAULT, Signature, checked_call
@@ -51,7 +52,7 @@ class Client(AbstractContextManager["Client"]):
         self._signatures: dict[str, Signature] | None = None
 
     def signatures(self) -> dict[str, Signature]:
-        """Returns the model's signatures, which are requested once."""
+        """Returns the model's signatures; requested once, and again if a call did not fit them."""
         return self._known_signatures(time.monotonic() + self.timeout)
 
     def status(self) -> dict[int, str]:
@@ -75,7 +76,9 @@ class Client(AbstractContextManager["Client"]):
         ValueError for another signature, other inputs, or inputs that differ in length, and
         TypeError for an entry that is no text.
         """
-        return self._predict(inputs, signature, time.monotonic() + self.timeout)
+        deadline = time.monotonic() + self.timeout
+        call = functools.partial(self._predict, inputs, signature, deadline)
+        return self._with_signatures(call, deadline)
 
     def answers(self, *texts: Sequence[Any]) -> list[AnyAnswer]:
         """Answers raw texts through "serving_default", with one object of the task for each row.
@@ -85,22 +88,8 @@ class Client(AbstractContextManager["Client"]):
         names. Raises ValueError for another number of inputs, or ones that differ in length.
         """
         deadline = time.monotonic() + self.timeout
-        known = self._known_signatures(deadline).get(SERVING_DEFAULT)
-        names = sorted(known.inputs, key=lambda k: (_ORDER.get(k, len(_ORDER)), k)) if known else []
-        if len(texts) == 1 and isinstance(table := read_columns(texts[0], tuple(names)), dict):
-            return self._typed(table, deadline)
-        columns = [column for column in texts if not isinstance(column, str | bytes)]
-        if len(columns) != len(names) or len(columns) != len(texts):
-            raise ValueError(
-                f"`texts` must be {len(names)} list(s), for {names}. Received: "
-                f"{[type(column).__name__ for column in texts]}"
-            )
-        return self._typed(dict(zip(names, columns)), deadline)
-
-    def _typed(self, inputs: Mapping[str, Sequence[Any]], deadline: float) -> list[AnyAnswer]:
-        found = self._predict(inputs, SERVING_DEFAULT, deadline)
-        rows = len(next(iter(found.values())))
-        return [typed_answer({key: found[key][i] for key in sorted(found)}) for i in range(rows)]
+        call = functools.partial(self._answers, texts, deadline)
+        return self._with_signatures(call, deadline)
 
     def close(self) -> None:
         """Closes the connections."""
@@ -109,10 +98,39 @@ class Client(AbstractContextManager["Client"]):
     def __exit__(self, *error: object) -> None:
         self.close()
 
+    def _answers(
+        self, texts: Sequence[Any], deadline: float, signatures: dict[str, Signature]
+    ) -> list[AnyAnswer]:
+        known = signatures.get(SERVING_DEFAULT)
+        names = sorted(known.inputs, key=lambda k: (_ORDER.get(k, len(_ORDER)), k)) if known else []
+        if len(texts) == 1 and isinstance(table := read_columns(texts[0], tuple(names)), dict):
+            return self._typed(table, deadline, signatures)
+        columns = [column for column in texts if not isinstance(column, str | bytes)]
+        if len(columns) != len(names) or len(columns) != len(texts):
+            raise ValueError(
+                f"`texts` must be {len(names)} list(s), for {names}. Received: "
+                f"{[type(column).__name__ for column in texts]}"
+            )
+        return self._typed(dict(zip(names, columns)), deadline, signatures)
+
+    def _typed(
+        self,
+        inputs: Mapping[str, Sequence[Any]],
+        deadline: float,
+        signatures: dict[str, Signature],
+    ) -> list[AnyAnswer]:
+        found = self._predict(inputs, SERVING_DEFAULT, deadline, signatures)
+        rows = len(next(iter(found.values())))
+        return [typed_answer({key: found[key][i] for key in sorted(found)}) for i in range(rows)]
+
     def _predict(
-        self, inputs: Mapping[str, Sequence[Any]], signature: str, deadline: float
+        self,
+        inputs: Mapping[str, Sequence[Any]],
+        signature: str,
+        deadline: float,
+        signatures: dict[str, Signature],
     ) -> dict[str, np.ndarray]:
-        called = checked_call(self._known_signatures(deadline), signature, inputs)
+        called = checked_call(signatures, signature, inputs)
         inputs = {
             name: checked_texts(name, column) if called.inputs[name].holds_texts else column
             for name, column in inputs.items()
@@ -130,6 +148,27 @@ class Client(AbstractContextManager["Client"]):
 
     def _ask(self, ask: Callable[[float], Result], deadline: float) -> Result:
         return self.retries.run(ask, deadline, self._transport.target)
+
+    def _with_signatures(
+        self, call: Callable[[dict[str, Signature]], Result], deadline: float
+    ) -> Result:
+        """Calls with the signatures that are known, and once more if the server has others now."""
+        known = self._signatures
+        try:
+            return call(self._known_signatures(deadline))
+        except (ServerError, ValueError) as error:
+            is_late = isinstance(error, DeadlineExceeded)
+            if known is None or is_late or isinstance(error, ServerError) and error.may_pass:
+                raise
+            try:
+                ask = self._transport.signatures
+                found = Retries(most=0).run(ask, deadline, self._transport.target)
+            except ServerError:
+                raise error from None
+            if found == known:
+                raise
+        self._signatures = found
+        return call(found)
 
     def _known_signatures(self, deadline: float) -> dict[str, Signature]:
         if self._signatures is None:

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -157,6 +158,41 @@ def test_an_unknown_model(url: str):
             assert not asked.is_ready()
             with pytest.raises(UnknownModel, match="NOT_FOUND: Servable not found"):
                 asked.predict({"text": ["a"]})
+
+
+def test_a_server_with_other_signatures_since(url: str, model: Asked):
+    """A client that has asked before takes those of now: their inputs, outputs and names."""
+    with client(url) as asked:
+        known = asked.signatures()
+        called = known["serving_default"]
+        inputs = replace(called, inputs={"old": called.inputs["text"]})
+        outputs = replace(called, outputs={**called.outputs, "old": called.outputs["label"]})
+        for before in (inputs, outputs):
+            asked._signatures = {"serving_default": before}
+            assert [one.label for one in asked.answers(["a", "very long"])] == ["short", "long"]
+        asked._signatures = {"serving_default": inputs}
+        assert asked.predict({"text": ["a"]}, "length")["length"].tolist() == [1]
+        assert asked.signatures() == known
+        # What is wrong with those of now, too, is asked no second time.
+        model.refusals = ["INTERNAL"] * 2
+        with pytest.raises(ServerError, match="answered INTERNAL"):
+            asked.predict({"text": ["a"]})
+        assert len(model.refusals) == 1
+
+
+def test_an_error_is_told_if_the_signatures_cannot_be_asked_again(url: str, monkeypatch):
+    with client(url) as asked:
+        asked.signatures()
+        gone, calls = Overloaded("UNAVAILABLE", "gone", url), []
+
+        def signatures(seconds: float):
+            calls.append(seconds)
+            raise gone
+
+        monkeypatch.setattr(asked._transport, "signatures", signatures)
+        with pytest.raises(ValueError, match="must be .'text'."):
+            asked.predict({"texts": ["a"]}, "length")
+        assert len(calls) == 1
 
 
 def test_nobody_is_there(url: str):
