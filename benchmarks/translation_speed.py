@@ -1,6 +1,7 @@
 """Translated tokens a second: kbert, CTranslate2 and transformers with the same weights.
 
-    python benchmarks/translation_speed.py MULTI30K_DIRECTORY TRANSLATOR FUSED [--size base]
+    python benchmarks/translation_speed.py MULTI30K_DIRECTORY TRANSLATOR FUSED
+    python benchmarks/translation_speed.py MULTI30K_DIRECTORY --size base
 
 All of test_2016_flickr from raw strings to raw strings, beam 5, length penalty n^1; then 50
 sentences one by one. The fused translator, which has other weights, is timed beside the others.
@@ -32,8 +33,11 @@ BEAM, BATCH, SINGLE, STEPS = 5, 64, 50, 16
 
 
 def contenders(folder: Path, settings: dict[str, Any], python: str) -> list[Contender]:
-    """kbert in both precisions, four ways, CTranslate2 and transformers."""
+    """kbert in both precisions, four ways, and as an int8 export; CTranslate2, transformers."""
     made = []
+    options = {**settings, "model": str(folder / "kbert"), "dtype": "float32", "precision": "int8"}
+    options |= {"patience": 1.0, "intra": 1}
+    made.append(Contender("kbert int8", "contenders.kbert_translation", WORKS, **options))
     for dtype, (name, changes) in product(("float32", "mixed_bfloat16"), WAYS.items()):
         options = {**settings, "dtype": dtype, "model": "kbert", "patience": 1.0, "intra": 1}
         options |= changes
@@ -76,8 +80,8 @@ def main() -> None:
     """Runs all contenders."""
     arguments_parser = parser("translation_speed", __doc__)
     arguments_parser.add_argument("directory", type=Path, help="folder with test_2016_flickr.en.gz")
-    arguments_parser.add_argument("translator", type=Path, help="a translator saved by kbert")
-    arguments_parser.add_argument("fused", type=Path, help="a fused translator")
+    arguments_parser.add_argument("translator", nargs="?", help="a translator saved by kbert")
+    arguments_parser.add_argument("fused", nargs="?", help="a fused translator")
     arguments_parser.add_argument("--size", help="random weights of this size instead")
     arguments_parser.add_argument("--sentences", type=int, help="only the first so many")
     arguments = arguments_parser.parse_args()

@@ -10,6 +10,8 @@ turns = Turns()
 import tensorflow as tf
 
 from kbert.data.batches.packed_examples import text_tensor
+from kbert.serving.precision.conversion import in_precision
+from kbert.serving.precision.substitutes import WeightSubstitutes
 from kbert.tasks.translation.model import Translator
 
 # Sentences of the work "single".
@@ -25,8 +27,13 @@ def main() -> None:
     if settings.get("steps"):
         options |= {"length_ratio": 0.0, "length_extra": settings["steps"]}
     model = Translator.from_pretrained(settings["model"], dtype=settings["dtype"], **options)
+    precision = settings.get("precision")
+    model = in_precision(model, precision)
+    substitutes = WeightSubstitutes([model])
+    substitutes.store_small(precision)
+    translated = substitutes.function(model.translate)
     spec = [tf.TensorSpec((None,), tf.string)]
-    graph = tf.function(model.translate, input_signature=spec).get_concrete_function()
+    graph = tf.function(translated, input_signature=spec, autograph=False).get_concrete_function()
 
     def translate(some: list[str]) -> list[str]:
         return [text.decode() for text in graph(text_tensor(some))["translation"].numpy()]

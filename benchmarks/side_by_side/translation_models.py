@@ -6,13 +6,15 @@ from pathlib import Path
 
 from side_by_side.multi30k_data import read_split
 
+from kbert.models.bert import Bert
 from kbert.models.encoder_decoders.bert_fused_transformer import BertFusedTransformer
 from kbert.models.encoder_decoders.transformer import Transformer
 from kbert.tasks.translation.model import Translator
 from kbert.tasks.translation.saved_translator import save_ctranslate2
 from kbert.text.subword_training import train_subwords
+from kbert.text.wordpiece.wordpiece import WordPiece
 
-VOCABULARY = 16_000
+VOCABULARY, ENCODER = 16_000, "all-MiniLM-L6-v2"
 
 
 def prepare(folder: Path, arguments: argparse.Namespace) -> dict[str, str]:
@@ -20,16 +22,17 @@ def prepare(folder: Path, arguments: argparse.Namespace) -> dict[str, str]:
     split = read_split(arguments.directory, "test_2016_flickr")
     sentences = split.sources[: arguments.sentences]
     (folder / "texts.json").write_text(json.dumps(sentences))
-    model, fused = map(Translator.from_pretrained, (arguments.translator, arguments.fused))
-    if arguments.size is not None:
+    if arguments.size is None:
+        model, fused = map(Translator.from_pretrained, (arguments.translator, arguments.fused))
+    else:
         train = read_split(arguments.directory, "train")
         pieces = train_subwords(
             [train.sources, train.targets], folder / "pieces.model", vocabulary_size=VOCABULARY
         )
         model = Translator(Transformer.from_size(arguments.size, len(pieces)), pieces, pieces)
-        bert = fused.transformer.bert
+        bert = Bert.from_pretrained(ENCODER)
         transformer = BertFusedTransformer.from_size(arguments.size, len(pieces), bert=bert)
-        fused = Translator(transformer, pieces, pieces, fused.bert_tokenizer)
+        fused = Translator(transformer, pieces, pieces, WordPiece.from_pretrained(ENCODER))
     model.save_pretrained(folder / "kbert")
     fused.save_pretrained(folder / "fused")
     save_ctranslate2(model, folder / "ctranslate2")

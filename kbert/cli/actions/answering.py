@@ -110,8 +110,7 @@ class Answering:
         return answers
 
     def _choices(self, rows: list[Row]) -> list[dict[str, Any]]:
-        """Answers rows of choices, those with as many of them together: a batch is no ragged one.
-        """
+        """Answers rows of choices; those with as many of them share a batch, never a ragged one."""
         found: list[dict[str, Any]] = [{}] * len(rows)
         for width in sorted({len(row) for row in rows}):
             places = [i for i, row in enumerate(rows) if len(row) == width]

@@ -32,7 +32,7 @@ _Precision = Annotated[
     str | None,
     Option(
         help="float32, bfloat16 (half the size, and faster where the processor has it) or int8 "
-        "(a quarter of the size; encoders multiply integers, on x86 only); by default that of "
+        "(a quarter of the size; products are of integers, on x86 only); by default that of "
         "the model.",
     ),
 ]
