@@ -17,7 +17,8 @@ import numpy as np
 import tensorflow as tf
 from side_by_side.results import parser, write
 
-from kbert.layers.recurrent.recurrent import CELLS, Recurrent
+from kbert.layers.recurrent.cells import CELLS
+from kbert.layers.recurrent.recurrent import Recurrent
 
 DTYPES = ("float32", "mixed_bfloat16")
 Outputs = Step = Callable[[Any, Any], Any]
@@ -110,9 +111,8 @@ def main() -> None:
                 found = tf.cast(played[dtype][row["contender"]][1](*batch), tf.float32).numpy()
                 row["largest_difference"] = float(f"{abs(found[mask] - wanted).max():.1e}")
                 rows.append({"cell": cell, "precision": dtype, **row})
-    settings = {name: getattr(given, name) for name in ("rounds", *sizes)}
-    settings |= {"real_share": round(float(mask.mean()), 2)}
-    settings |= {"tensorflow": tf.__version__, "keras": keras.__version__}
+    settings = {"keras": keras.__version__, **{n: getattr(given, n) for n in ("rounds", *sizes)}}
+    settings |= {"real_share": round(float(mask.mean()), 2), "tensorflow": tf.__version__}
     write(given.output, {"rows": rows}, [], settings)
 
 
