@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from kbert.pipelines.inference import read_once
 from kbert.serving.precision.rounding import Rounding
 
 _MOST = 127
@@ -80,7 +81,7 @@ class HalfWeight:
 
     def rows(self, ids: Any) -> tf.Tensor:
         """Looks up rows of a table, (...) -> (..., D) float32, as graph code."""
-        return tf.cast(tf.gather(self._halves, ids), tf.float32)
+        return tf.cast(tf.gather(read_once(self._halves), ids), tf.float32)
 
 
 class Int8Weight:
@@ -105,8 +106,8 @@ class Int8Weight:
 
     def rows(self, ids: Any) -> tf.Tensor:
         """Looks up rows of a table, (...) -> (..., D) float32, as graph code."""
-        codes = tf.gather(self.codes, ids)
-        return tf.cast(codes, tf.float32) * tf.gather(self.scales, ids)
+        codes = tf.gather(read_once(self.codes), ids)
+        return tf.cast(codes, tf.float32) * tf.gather(read_once(self.scales), ids)
 
 
 def _stored(numbers: np.ndarray, variable: Any, part: str) -> tf.Variable:
