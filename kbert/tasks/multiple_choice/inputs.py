@@ -179,18 +179,6 @@ class ChoiceBatching(SequenceBatching):
         dataset = self.choices(x, batch_size=batch_size or self.training_rows)
         return self.model.predict_numbers(dataset, **kwargs)
 
-    def predict_texts(self, x: Any) -> tuple[Any, list[bool]]:
-        """Returns the probabilities (n, K), and whether a choice of each example was truncated."""
-        inputs = self.read_inputs(self.read(x))
-        if inputs is None:
-            raise ValueError(_WRONG.format(type(x).__name__))
-        if not len(inputs):
-            return np.zeros((0, 0), "float32"), []
-        contexts, choices = inputs.contexts, inputs.choices
-        pairs = [(one, choice) for one, row in zip(contexts, choices) for choice in row]
-        truncated = ChoiceBatches(contexts, choices, self.pack(*zip(*pairs))).truncated
-        return self.predict((contexts, choices), verbose=0), truncated.tolist()
-
     def choices(
         self,
         x: Any,

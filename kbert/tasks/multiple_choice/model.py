@@ -98,17 +98,12 @@ class MultipleChoice(ChoiceSelection):
         return {"serving_default": (self.choose, specs)}
 
     def answers(self, x: Any) -> list[dict[str, Any]]:
-        """Returns a dict with `choice`, `score`, `scores` and `truncated` for each example of `x`.
+        """Returns a dict with `choice`, `score` and `scores` for each example of `x`.
 
         Args:
             x: a tuple of n contexts and of n lists of K choices, or a dict or table of both.
         """
         return [
-            {
-                "choice": int(np.argmax(row)),
-                "score": float(np.max(row)),
-                "scores": row.tolist(),
-                "truncated": cut,
-            }
-            for row, cut in zip(*self.batching.predict_texts(x))
+            {"choice": int(np.argmax(r)), "score": float(np.max(r)), "scores": r.tolist()}
+            for r in self.predict(x)
         ]
