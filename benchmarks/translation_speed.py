@@ -84,16 +84,19 @@ def main() -> None:
     arguments_parser.add_argument("fused", nargs="?", help="a fused translator")
     arguments_parser.add_argument("--size", help="random weights of this size instead")
     arguments_parser.add_argument("--sentences", type=int, help="only the first so many")
+    arguments_parser.add_argument("--only", nargs="+", help="names of contenders; by default all")
     arguments = arguments_parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         prepared = prepare(Path(name), arguments)
         steps = None if arguments.size is None else STEPS
         settings: dict[str, Any] = {**prepared, "beam": BEAM, "steps": steps}
         played = contenders(Path(name), settings, arguments.peer_python)
+        played = [one for one in played if one.name in (arguments.only or [one.name])]
         requests = [{"work": work, "repeats": 1} for work in WORKS]
         play(played, requests, arguments.rounds)
         rows = rows_of(played, settings["pieces"])
-    write(arguments.output, rows, played, {"beam": BEAM, "size": arguments.size or "as saved"})
+    about = {"beam": BEAM, "size": arguments.size or "as saved", "rounds": arguments.rounds}
+    write(arguments.output, rows, played, about | {"sentences": arguments.sentences or "all"})
 
 
 if __name__ == "__main__":
