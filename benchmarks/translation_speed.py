@@ -27,17 +27,19 @@ WAYS: dict[str, dict[str, Any]] = {
     "": {},
     ", exact": {"patience": None},
     ", TensorFlow's threads": {"intra": 0},
+    ", shortlist": {"model": "shortlist"},
     FUSED: {"model": "fused"},
 }
 BEAM, BATCH, SINGLE, STEPS = 5, 64, 50, 16
 
 
 def contenders(folder: Path, settings: dict[str, Any], python: str) -> list[Contender]:
-    """kbert in both precisions, four ways, and as an int8 export; CTranslate2, transformers."""
+    """kbert in both precisions, five ways, and in int8; CTranslate2, transformers."""
     made = []
-    options = {**settings, "model": str(folder / "kbert"), "dtype": "float32", "precision": "int8"}
-    options |= {"patience": 1.0, "intra": 1}
-    made.append(Contender("kbert int8", "contenders.kbert_translation", WORKS, **options))
+    for model, name in (("kbert", "kbert int8"), ("shortlist", "kbert int8, shortlist")):
+        options = {**settings, "model": str(folder / model), "patience": 1.0, "intra": 1}
+        options |= {"dtype": "float32", "precision": "int8"}
+        made.append(Contender(name, "contenders.kbert_translation", WORKS, **options))
     for dtype, (name, changes) in product(("float32", "mixed_bfloat16"), WAYS.items()):
         options = {**settings, "dtype": dtype, "model": "kbert", "patience": 1.0, "intra": 1}
         options |= changes

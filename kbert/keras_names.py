@@ -12,6 +12,7 @@ from typing import Any
 
 # Module, without `kbert.` -> the classes that it registers.
 NAMES = {
+    "decoding.shortlist": "Shortlist",
     "layers.attention": "CrossAttention SelfAttention",
     "layers.convolution.gated_convolution": "ConvolutionDecoderBlock ConvolutionEncoderBlock "
     "GatedConvolution",

@@ -20,12 +20,12 @@ VOCABULARY, ENCODER = 16_000, "all-MiniLM-L6-v2"
 def prepare(folder: Path, arguments: argparse.Namespace) -> dict[str, str]:
     """Writes sentences and model in all formats; returns where they are."""
     split = read_split(arguments.directory, "test_2016_flickr")
+    train = read_split(arguments.directory, "train")
     sentences = split.sources[: arguments.sentences]
     (folder / "texts.json").write_text(json.dumps(sentences))
     if arguments.size is None:
         model, fused = map(Translator.from_pretrained, (arguments.translator, arguments.fused))
     else:
-        train = read_split(arguments.directory, "train")
         pieces = train_subwords(
             [train.sources, train.targets], folder / "pieces.model", vocabulary_size=VOCABULARY
         )
@@ -36,6 +36,8 @@ def prepare(folder: Path, arguments: argparse.Namespace) -> dict[str, str]:
     model.save_pretrained(folder / "kbert")
     fused.save_pretrained(folder / "fused")
     save_ctranslate2(model, folder / "ctranslate2")
+    model.learn_shortlist(train.sources, train.targets)
+    model.save_pretrained(folder / "shortlist")
     return {
         "data": str(folder / "texts.json"),
         "pieces": str(folder / "kbert" / "source.model"),

@@ -22,6 +22,7 @@ CONFIG = FORMAT_FILES["translation"]
 WEIGHTS = "model.safetensors"
 SUBWORDS = {"source": "source.model", "target": "target.model"}
 BERT = "bert"
+SHORTLIST = "shortlist.npz"
 FORMAT_VERSION = 1
 _KEYS = ("transformer", "settings", "sha256")
 
@@ -33,7 +34,8 @@ class TranslationCheckpoint:
     `transformer` holds the arguments of the model's class without the encoder of a fused one, which
     is `bert`, with its vocabulary; `arrays` has none of its weights. Subwords are SentencePiece
     models, the same bytes if both languages share one. `transformer` and `settings` are in JSON's
-    types, `architecture` is a name of `kbert.architectures.ENCODER_DECODERS`.
+    types, `architecture` is a name of `kbert.architectures.ENCODER_DECODERS`, and `shortlist` holds
+    the arguments of a `kbert.decoding.shortlist.Shortlist`.
     """
 
     transformer: dict[str, Any]
@@ -43,6 +45,7 @@ class TranslationCheckpoint:
     settings: dict[str, Any] = field(default_factory=dict)
     bert: Checkpoint | None = None
     architecture: str = TRANSFORMER
+    shortlist: tuple[np.ndarray, np.ndarray] | None = None
 
 
 def write_translation(
@@ -61,7 +64,11 @@ def write_translation(
             (folder / SUBWORDS[side]).write_bytes(model)
         if checkpoint.bert is not None:
             write_native(checkpoint.bert, folder / BERT)
-        files = (WEIGHTS, *(SUBWORDS[side] for side in subwords))
+        files = [WEIGHTS, *(SUBWORDS[side] for side in subwords)]
+        if checkpoint.shortlist is not None:
+            table, tokens = checkpoint.shortlist
+            np.savez_compressed(folder / SHORTLIST, translations=table, everywhere=tokens)
+            files.append(SHORTLIST)
         about = {
             "format_version": FORMAT_VERSION,
             "architecture": checkpoint.architecture,
@@ -99,6 +106,10 @@ def read_translation(directory: str | os.PathLike[str]) -> TranslationCheckpoint
         verify_sha256(folder / name, expected)
     with open_safetensors(folder / WEIGHTS) as files:
         arrays = {name: files.load(name) for name in files.shapes}
+    shortlist = None
+    if SHORTLIST in about["sha256"]:
+        with np.load(folder / SHORTLIST) as files:
+            shortlist = files["translations"], files["everywhere"]
     source = (folder / SUBWORDS["source"]).read_bytes()
     shared = SUBWORDS["target"] not in about["sha256"]
     return TranslationCheckpoint(
@@ -109,4 +120,5 @@ def read_translation(directory: str | os.PathLike[str]) -> TranslationCheckpoint
         settings=about["settings"],
         bert=read_native(folder / BERT) if is_fused else None,
         architecture=architecture,
+        shortlist=shortlist,
     )

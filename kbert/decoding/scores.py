@@ -17,22 +17,33 @@ from kbert.decoding.active_rows import of_parents
 _IMPOSSIBLE = -float("inf")
 
 
+# P where V is known only when a graph runs, and is a multiple of it, as `shortlist_multiple` says.
+_SHORTLIST_PIECE = 8
+
+
 class Pieces(NamedTuple):
     """Logits with the largest one of each piece of the vocabulary."""
 
     logits: Any  # float32 (b, k, V)
     maxima: Any  # float32 (b, k, C); C = V where the vocabulary is too small to be cut
+    size: int  # P
+
+
+def shortlist_multiple(count: int) -> int:
+    """Returns what a number of tokens that varies must be a multiple of, for `count` likeliest."""
+    return _SHORTLIST_PIECE * count
 
 
 def in_pieces(logits: Any, count: int) -> Pieces:
     """Finds the largest of the logits (b, k, V) of each piece, to search the `count` likeliest."""
     logits = ops.cast(logits, "float32")
-    size = _piece_size(logits.shape[-1], count)
+    known = logits.shape[-1]
+    size = _SHORTLIST_PIECE if known is None else _piece_size(known, count)
     if size == 1:
-        return Pieces(logits, logits)
-    cut = ops.reshape(logits, (-1, logits.shape[1], logits.shape[2] // size, size))
+        return Pieces(logits, logits, 1)
+    cut = ops.reshape(logits, (-1, logits.shape[1], ops.shape(logits)[2] // size, size))
     # (`initial` allows a batch without rows.)
-    return Pieces(logits, ops.max(cut, axis=-1, initial=_IMPOSSIBLE))
+    return Pieces(logits, ops.max(cut, axis=-1, initial=_IMPOSSIBLE), size)
 
 
 def log_sum_exp(pieces: Pieces) -> Any:
@@ -43,28 +54,31 @@ def log_sum_exp(pieces: Pieces) -> Any:
     """
     largest, piece = ops.top_k(pieces.maxima, 1)  # (b, k, 1)
     probabilities = ops.softmax(pieces.logits, axis=-1)
-    hypotheses, number = pieces.maxima.shape[1:]
-    cut = ops.reshape(probabilities, (-1, number, probabilities.shape[2] // number))
+    hypotheses, number = ops.shape(pieces.maxima)[1:]
+    cut = ops.reshape(probabilities, (-1, number, pieces.size))
     searched = of_parents(cut, ops.reshape(piece, (-1, 1)))  # (b * k, 1, P)
     of_largest = ops.reshape(ops.max(searched, axis=(-2, -1), initial=0.0), (-1, hypotheses))
     found = largest[..., 0] - ops.log(of_largest)
     return ops.where(largest[..., 0] > _IMPOSSIBLE, found, 0.0)
 
 
-def best_continuations(pieces: Pieces, offsets: Any, count: int) -> tuple[Any, Any, Any]:
+def best_continuations(
+    pieces: Pieces, offsets: Any, count: int, candidates: Any = None
+) -> tuple[Any, Any, Any]:
     """Finds the likeliest continuations of all hypotheses of a row together.
 
     The `count` largest entries lie in the `count` pieces with the largest maxima: only those pieces
-    are searched. Logits plus `offsets`, float32 (b, k), are log-probabilities of whole hypotheses.
+    are searched. Logits plus `offsets`, float32 (b, k), are log-probabilities of whole hypotheses,
+    and `candidates` int32 (V,) the tokens that they are of, where these are not 0 to V - 1.
 
     Returns:
         Log-probabilities float32, hypotheses and tokens int32, each (b, count), the best first;
         padded with -inf where there are fewer. Equal ones are in any order.
     """
-    logits, maxima = pieces
-    hypotheses, number = maxima.shape[1:]
-    size = logits.shape[2] // number
-    chosen_count = min(count, hypotheses * number)
+    logits, maxima, size = pieces
+    hypotheses, number = ops.shape(maxima)[1:]
+    known = maxima.shape[2]
+    chosen_count = count if known is None else min(count, hypotheses * known)
     every = ops.reshape(maxima + offsets[:, :, None], (-1, hypotheses * number))
     _, chosen = ops.top_k(every, chosen_count)
     chosen = ops.cast(chosen, "int32")  # (b, m): hypothesis * C + piece
@@ -77,7 +91,8 @@ def best_continuations(pieces: Pieces, offsets: Any, count: int) -> tuple[Any, A
     best, index = ops.top_k(total, count)
     index = ops.minimum(ops.cast(index, "int32"), chosen_count * size - 1)
     place = of_parents(chosen[:, :, None], index // size)[:, :, 0]
-    return best, place // number, (place % number) * size + index % size
+    token = (place % number) * size + index % size
+    return best, place // number, token if candidates is None else ops.take(candidates, token)
 
 
 def _piece_size(vocabulary_size: int, count: int) -> int:

@@ -38,8 +38,8 @@ def best_sequences(step: Step, state: Any, rows: Any, beam_size: int, **given: A
     """
     if beam_size > 1 or given.get("min_length", 1) > 1:
         return beam_search(step, state, rows, beam_size=beam_size, **given)
-    ends = {name: given[name] for name in ("start_id", "end_id", "max_lengths")}
-    found = greedy_search(step, state, rows, **ends, capacity=given.get("capacity"))
+    names = ("start_id", "end_id", "max_lengths", "capacity", "candidates")
+    found = greedy_search(step, state, rows, **{n: given[n] for n in names if n in given})
     penalty = given.get("length_penalty")
     if penalty is None:
         return found
@@ -55,6 +55,7 @@ def greedy_search(
     end_id: int,
     max_lengths: Any,
     capacity: int | None = None,
+    candidates: Any = None,
 ) -> Hypotheses:
     """Follows the likeliest token until it is the end token; arguments as in `beam_search`, K = 1.
 
@@ -71,27 +72,29 @@ def greedy_search(
     }
     values = {**answers, "limit": limits, "state": state, "done": limits < 1}
     values["last"] = ops.full((rows, 1), start_id, "int32")
-    answers = decoded(partial(_followed, step, end_id), values, answers, limits, longest)
-    logs = answers["logs"]
-    return Hypotheses(answers["token_ids"], answers["lengths"], logs, logs)
+    follow = partial(_followed, step, end_id, candidates)
+    answers = decoded(follow, values, answers, limits, longest)
+    return Hypotheses(*(answers[key] for key in ("token_ids", "lengths", "logs", "logs")))
 
 
-def _followed(step: Step, end_id: int, values: dict[str, Any], time: Any) -> dict[str, Any]:
+def _followed(
+    step: Step, end_id: int, candidates: Any, values: dict[str, Any], time: Any
+) -> dict[str, Any]:
     """Adds the likeliest token to every sequence."""
-    places = ops.arange(ops.shape(values["token_ids"])[2], dtype="int32")
     slots = ops.zeros_like(values["token_ids"])
     logits, state = step(values["last"], time, slots, values["state"])
     pieces = in_pieces(logits, 1)
     total = log_sum_exp(pieces)  # (b, 1)
-    best, _, likeliest = best_continuations(pieces, -total, 1)
+    best, _, likeliest = best_continuations(pieces, -total, 1, candidates)
     ended, at_limit = values["done"], values["limit"] <= time + 1
     forced = ops.logical_or(ended, at_limit)
     token = ops.where(forced, end_id, likeliest[:, 0])
-    gained = ops.where(forced, pieces.logits[:, 0, end_id] - total[:, 0], best[:, 0])
+    ending = pieces.logits[:, 0, end_id if candidates is None else 0]
+    gained = ops.where(forced, ending - total[:, 0], best[:, 0])
     # A sequence that cannot end is cut, which has no probability.
     impossible = ops.logical_and(at_limit, gained <= -float("inf"))
     gained = ops.where(ops.logical_or(ended, impossible), 0.0, gained)
-    here = ops.equal(places, time)
+    here = ops.equal(ops.arange(ops.shape(values["token_ids"])[2], dtype="int32"), time)
     return {
         **values,
         "state": state,
@@ -117,6 +120,7 @@ def beam_search(
     min_length: int = 1,
     patience: float | None = None,
     capacity: int | None = None,
+    candidates: Any = None,
 ) -> Hypotheses:
     """Finds the n (`nbest`) sequences of highest log-probability divided by the length penalty.
 
@@ -146,6 +150,8 @@ def beam_search(
             least one, even if a better one is possible: 1 is what fairseq and CTranslate2 do.
             None stops only when no better one is possible.
         capacity: L, where it must be known before `max_lengths` is (JAX' `jit`).
+        candidates: int32 (C,), the tokens that logits (b, k, C) are of, where these are not of the
+            whole vocabulary: the end token first, and as many as `shortlist_multiple` of 2K allows.
     """
     if beam_size < 1:
         raise ValueError(f"`beam_size` must be at least 1. Received: beam_size={beam_size}")
@@ -156,8 +162,8 @@ def beam_search(
     if patience is not None and not patience > 0.0:
         raise ValueError(f"`patience` must be positive or None. Received: patience={patience}")
     limits = ops.cast(ops.convert_to_tensor(max_lengths), "int32")
-    search = _Search(step, beam_size, start_id, end_id, length_penalty, nbest, min_length, patience)
-    return search.run(state, rows, limits, longest_of(limits, capacity))
+    ends = start_id, end_id, length_penalty, nbest, min_length, patience, candidates
+    return _Search(step, beam_size, *ends).run(state, rows, limits, longest_of(limits, capacity))
 
 
 @dataclass(frozen=True)
@@ -172,6 +178,7 @@ class _Search:
     nbest: int
     min_length: int
     patience: float | None
+    candidates: Any
 
     def run(self, state: Any, rows: Any, limits: Any, longest: Any) -> Hypotheses:
         """Runs the whole search."""
@@ -197,15 +204,15 @@ class _Search:
 
     def _advance(self, values: dict[str, Any], time: Any) -> dict[str, Any]:
         """Adds one token to every hypothesis."""
-        places = ops.arange(ops.shape(values["tokens"])[2], dtype="int32")
-        here = ops.equal(places, time)  # (L,)
+        here = ops.equal(ops.arange(ops.shape(values["tokens"])[2], dtype="int32"), time)  # (L,)
         own = ops.arange(values["living"].shape[1], dtype="int32")[:, None]
         slots = ops.where(here, own, values["slots"])
         logits, state = self.step(values["last"], time, slots, values["state"])
         pieces = in_pieces(logits, 2 * self.beam_size)
         offsets = values["living"] - log_sum_exp(pieces)
         allowed = self._allowed(pieces, time + 1, values["limit"])
-        score, parent, token = best_continuations(allowed, offsets, 2 * self.beam_size)
+        best = best_continuations(allowed, offsets, 2 * self.beam_size, self.candidates)
+        score, parent, token = best
         before = of_parents(values["tokens"], parent)  # (b, 2K, L)
         tokens = ops.where(here, token[:, :, None], before)
         ends = ops.equal(token, self.end_id)
@@ -226,18 +233,18 @@ class _Search:
     def _allowed(self, pieces: Pieces, length: Any, limits: Any) -> Pieces:
         """Masks the end token below the minimum length, all others at the maximum length."""
         at_limit = ops.equal(limits, length)  # (b,)
-        size = pieces.logits.shape[-1]
-        ending = ops.equal(ops.arange(size, dtype="int32"), self.end_id)  # (V,)
+        size, end = ops.shape(pieces.logits)[-1], self.end_id if self.candidates is None else 0
+        ending = ops.equal(ops.arange(size, dtype="int32"), end)  # (V,)
 
         def masked() -> Any:
             may_end = ops.logical_or(length >= self.min_length, at_limit[:, None, None])
             may_go_on = ops.logical_not(at_limit)[:, None, None]
             may = ops.where(ending, may_end, may_go_on)
-            return in_pieces(ops.where(may, pieces.logits, -float("inf")), 2 * self.beam_size)
+            return in_pieces(ops.where(may, pieces.logits, -float("inf")), 2 * self.beam_size)[:2]
 
         # Mostly there is nothing to mask, and two passes over (b, K, V) are saved.
         needed = ops.logical_or(ops.any(at_limit), length < self.min_length)
-        return Pieces(*ops.cond(needed, masked, lambda: pieces))
+        return Pieces._make((*ops.cond(needed, masked, lambda: pieces[:2]), pieces.size))
 
     def _with_found(
         self, values: dict[str, Any], tokens: Any, score: Any, ends: Any, length: Any

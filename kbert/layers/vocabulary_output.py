@@ -1,5 +1,6 @@
 """Logits over a vocabulary, by weights of their own or by those of the embeddings."""
 
+from collections.abc import Callable
 from typing import Any
 
 import keras
@@ -23,6 +24,33 @@ def check_tied(tied: str, vocabulary_size: int, source_vocabulary_size: int | No
             '`tied` must not be "all" for vocabularies of different sizes. Received: '
             f"vocabulary_size={vocabulary_size}, source_vocabulary_size={source_vocabulary_size}"
         )
+
+
+def candidate_logits(token_ids: Any, output: Any, embedding: Any = None) -> Callable[[Any], Any]:
+    """Returns a function from states (..., D) to float32 logits (..., C) of C tokens.
+
+    What it needs of the weights is gathered here, once for all its calls.
+
+    Args:
+        token_ids: int (C,).
+        output: the layer with the `bias` (V,) or None, and the `kernel` (D, V) if nothing is tied;
+            None if there is neither.
+        embedding: the `TokenEmbedding` (V, D) of a tied output.
+    """
+    if embedding is None:
+        kernel = ops.take(output.kernel, token_ids, axis=1)
+    else:
+        kernel = ops.transpose(embedding.look_up(token_ids))
+    bias = None if output is None or output.bias is None else ops.take(output.bias, token_ids)
+
+    def logits(states: Any) -> Any:
+        rows = ops.reshape(states, (-1, states.shape[-1]))
+        found = ops.cast(ops.matmul(rows, ops.cast(kernel, states.dtype)), "float32")
+        if bias is not None:
+            found = found + ops.cast(bias, "float32")
+        return ops.reshape(found, (*ops.shape(states)[:-1], ops.shape(found)[-1]))
+
+    return logits
 
 
 @keras.saving.register_keras_serializable("kbert")

@@ -13,7 +13,7 @@ from kbert.cli.frame.results import write_report, write_result
 from kbert.hints import nearest
 from kbert.serving.format.version_folders import PRECISIONS
 from kbert.tasks.registry import FINETUNED
-from kbert.training.runs.run_directory import tell_stage
+from kbert.training.runs.run_directory import tell_stage, training_facts
 
 _MAX_BATCH_SIZE = 32
 
@@ -62,6 +62,14 @@ _With = Annotated[
 _Measure = Annotated[
     Path | None, Option(help="Labelled examples: measure float32 and the precision, for the card.")
 ]
+_Shortlist = Annotated[
+    tuple[Path, Path] | None,
+    Option(
+        metavar="SOURCE TARGET",
+        help="Sentences and their translations, such as those of the training: a translator then "
+        "takes only pieces that translate one of the source there, which is faster.",
+    ),
+]
 
 
 @reported
@@ -77,6 +85,7 @@ def export(
     measure: _Measure = None,
     format: _Format = SAVED_MODEL,
     frozen: _Frozen = False,
+    shortlist: _Shortlist = None,
 ) -> None:
     """Write a SavedModel that answers raw strings, or a network for other runtimes.
 
@@ -100,21 +109,23 @@ def export(
 
       kbert export runs/multi-task exports
 
+      kbert export runs/de-en exports --shortlist train.de train.en
+
       kbert export runs/topics networks --format onnx
     """
     if format == SAVED_MODEL:
-        settings = {"version": version, "max_batch_size": max_batch_size, "keep": keep}
-        settings["frozen"] = frozen
+        settings: dict[str, Any] = {"frozen": frozen, "shortlist": shortlist}
+        settings |= {"version": version, "max_batch_size": max_batch_size, "keep": keep}
         _write_saved_model([run, *(also or [])], (base, name), settings, precision, measure)
         return
     rows = None if max_batch_size == _MAX_BATCH_SIZE else max_batch_size
     options: dict[str, Any] = {"--version": version, "--max-batch-size": rows, "--keep": keep}
     options |= {"--precision": precision, "--with": also, "--measure": measure}
-    options["--frozen"] = frozen or None
+    options |= {"--frozen": frozen or None, "--shortlist": shortlist}
     target = check_portable(format, models_of([run]), (base, name), options)
     from kbert.cli.actions.portable_export import export_portable
 
-    write_result({"export": str(export_portable(format, run, target, _about(run)))})
+    write_result({"export": str(export_portable(format, run, target, training_facts(run)))})
 
 
 def _write_saved_model(
@@ -130,12 +141,15 @@ def _write_saved_model(
     if name is None:
         name = "tasks" if also else model_name(run)
     runs = _look_first(models_of(given), (base, name, settings["version"]), precision, measure)
-    frozen = settings.pop("frozen")
+    frozen, shortlist = settings.pop("frozen"), settings.pop("shortlist")
+    if shortlist is not None:
+        _check_shortlist(list(runs.values()), shortlist)
     if frozen and len(runs) > 1:
         raise ValueError(
             f"`--frozen` must not be given for several tasks in one export. Received: {len(runs)}"
         )
     from kbert.cli.actions.precision_measures import measure_precisions
+    from kbert.data.translation.parallel_text import read_parallel
     from kbert.serving.export.export import export as write_export
     from kbert.serving.export.multi_task_export import export_together
     from kbert.training.runs.load_model import load_model
@@ -146,7 +160,10 @@ def _write_saved_model(
         models = {task: load_model(one) for task, one in runs.items()}
         path = export_together(models, base, name, **settings)
     else:
-        model, about = load_model(run), _about(run)
+        model, about = load_model(run), training_facts(run)
+        if shortlist is not None:
+            texts = read_parallel(*shortlist)
+            model.learn_shortlist(texts.sources, texts.targets)
         if measure is not None:
             both = list(dict.fromkeys(("float32", precision)))
             measured = {"measured": measure_precisions(model, run, measure, both, frozen)}
@@ -211,6 +228,17 @@ def _look_first(
     return named
 
 
+def _check_shortlist(runs: list[Path], files: tuple[Path, Path]) -> None:
+    from kbert.cli.actions.model_kinds import is_translator, local_path
+    from kbert.training.run import check_file
+    from kbert.training.runs.run_directory import model_of
+
+    if len(runs) > 1 or not is_translator(local_path(model_of(runs[0]))):
+        raise ValueError("`--shortlist` must be given for a translator, and for one alone.")
+    for file in files:
+        check_file("--shortlist", file)
+
+
 def _signatures(path: Path) -> dict[str, Any]:
     from kbert.serving.format.signatures import read_meta_graph, signatures_of
 
@@ -220,32 +248,6 @@ def _signatures(path: Path) -> dict[str, Any]:
     return {
         key: {"inputs": shown(signature.inputs), "outputs": shown(signature.outputs)}
         for key, signature in signatures_of(read_meta_graph(path)).items()
-    }
-
-
-def _about(run: Path) -> dict[str, Any] | None:
-    """Returns the export card's facts of the training: names of files, without folders."""
-    from kbert.storage.json_files import read_json_object
-    from kbert.training.runs.run_directory import REPORT, is_run, load_run
-
-    if not is_run(run):
-        return None
-    report = read_json_object(run / REPORT)
-    metrics = load_run(run).metrics.get("final") or {}
-    return {
-        "data": [
-            {
-                "part": part,
-                "examples": one["count"],
-                "source": ", ".join(Path(name).name for name in str(one["source"]).split(", ")),
-            }
-            for part, one in (report.get("examples") or {}).items()
-        ],
-        "metrics": {
-            part: {name: value for name, value in values.items() if isinstance(value, int | float)}
-            for part, values in metrics.items()
-            if isinstance(values, dict)
-        },
     }
 
 

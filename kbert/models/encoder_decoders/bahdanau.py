@@ -172,7 +172,7 @@ class Bahdanau(SequenceModel):
         return {**memory, "initial": repeated(memory["initial"], slots)}
 
     def decode_step(
-        self, token_ids: Any, time: Any, slots: Any, state: dict[str, Any]
+        self, token_ids: Any, time: Any, slots: Any, state: dict[str, Any], logits: Any = None
     ) -> tuple[Any, dict[str, Any]]:
         """Decodes one more token of every hypothesis; see `kbert.decoding.search`.
 
@@ -181,17 +181,18 @@ class Bahdanau(SequenceModel):
             time: int32 scalar, the number of tokens before.
             slots: int32 (B, k, L), the slot of each hypothesis at each step.
             state: from `start_decoding` or the previous step.
+            logits: from `candidate_logits`, to have the logits of C tokens only.
 
         Returns:
-            float32 logits (B, k, V), and the new state.
+            float32 logits (B, k, V), or (B, k, C), and the new state.
         """
         embedded = self.target_embedding(token_ids)
         before = of_slots(state["initial"], slots, time)
         contexts, _ = self.decoder.attend(before, _annotations(state))
         joined = ops.concatenate([embedded, ops.cast(contexts, embedded.dtype)], axis=-1)
         stepped = self.decoder.step(joined, before)
-        logits = self.logits(self._read(before, embedded, contexts))
-        return logits, {**state, "initial": in_slots(stepped, state["initial"])}
+        found = (logits or self.logits)(self._read(before, embedded, contexts))
+        return found, {**state, "initial": in_slots(stepped, state["initial"])}
 
 
 def _annotations(memory: dict[str, Any]) -> Annotations:

@@ -198,7 +198,7 @@ class ConvS2S(SequenceModel):
         return [self.decoder_input, *inner, self.decoder_output]
 
     def decode_step(
-        self, token_ids: Any, time: Any, slots: Any, state: dict[str, Any]
+        self, token_ids: Any, time: Any, slots: Any, state: dict[str, Any], logits: Any = None
     ) -> tuple[Any, dict[str, Any]]:
         """Decodes one more token of every hypothesis; see `kbert.decoding.search`.
 
@@ -207,9 +207,10 @@ class ConvS2S(SequenceModel):
             time: int32 scalar, the number of tokens before.
             slots: int32 (B, k, L), the slot of each hypothesis at each step.
             state: from `start_decoding` or the previous step.
+            logits: from `candidate_logits`, to have the logits of C tokens only.
 
         Returns:
-            float32 logits (B, k, V), and the new state.
+            float32 logits (B, k, V), or (B, k, C), and the new state.
         """
         source = ConvolvedSource(*(state[name] for name in ConvolvedSource._fields))
         embedded = self.target_embedding(token_ids) + self.target_positions.at(time)
@@ -223,4 +224,4 @@ class ConvS2S(SequenceModel):
             own = scales[3 * i : 3 * i + 3]
             states, inputs[i] = block.step(states, inputs[i], embedded, source, own)
         kept = in_slots(ops.concatenate(inputs, axis=-1), state["inputs"])
-        return self.logits(self.decoder_output(states, last)), {**state, "inputs": kept}
+        return (logits or self.logits)(self.decoder_output(states, last)), {**state, "inputs": kept}

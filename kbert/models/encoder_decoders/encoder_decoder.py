@@ -22,7 +22,9 @@ class EncoderDecoder(Protocol):
     The first dimension of each tensor of a state is B. A row of a batch may be all padding.
 
     A model that is saved also has `architecture`, its name in `kbert.architectures`, and Keras'
-    `get_config`.
+    `get_config`. One that may have a shortlist has `candidate_logits`, which maps tokens int32 (C,)
+    to a function like `logits` that returns those (..., C) of these tokens alone; `decode_step`
+    takes it as a fifth argument, `logits`.
     """
 
     source_vocabulary_size: int | None  # None where source and target share one vocabulary

@@ -190,7 +190,7 @@ class RnnEncoderDecoder(SequenceModel):
         return state | ({"context": memory["context"]} if self.reads_context else {})
 
     def decode_step(
-        self, token_ids: Any, time: Any, slots: Any, state: dict[str, Any]
+        self, token_ids: Any, time: Any, slots: Any, state: dict[str, Any], logits: Any = None
     ) -> tuple[Any, dict[str, Any]]:
         """Decodes one more token of every hypothesis; see `kbert.decoding.search`.
 
@@ -199,9 +199,10 @@ class RnnEncoderDecoder(SequenceModel):
             time: int32 scalar, the number of tokens before.
             slots: int32 (B, k, L), the slot of each hypothesis at each step.
             state: from `start_decoding` or the previous step.
+            logits: from `candidate_logits`, to have the logits of C tokens only.
 
         Returns:
-            float32 logits (B, k, V), and the new state.
+            float32 logits (B, k, V), or (B, k, C), and the new state.
         """
         embedded = self.target_embedding(token_ids)
         states, new = embedded, dict(state)
@@ -213,7 +214,7 @@ class RnnEncoderDecoder(SequenceModel):
             stepped = layer.step(states, of_slots(state[name], slots, time))
             new[name] = in_slots(stepped, state[name])
             states = layer.output(stepped)
-        return self.logits(self._read(states, embedded, state)), new
+        return (logits or self.logits)(self._read(states, embedded, state)), new
 
     def memory_scores(self, target_token_ids: Any, memory: dict[str, Any]) -> list[Any]:
         """Returns an empty list: nothing attends to the source.

@@ -1,5 +1,6 @@
 """Base of encoder-decoders that are no Transformers: embeddings, logits, states in slots."""
 
+from collections.abc import Callable
 from typing import Any
 
 import keras
@@ -8,7 +9,7 @@ from keras import ops
 from kbert.decoding.active_rows import of_parents
 from kbert.layers.embeddings import TokenEmbedding
 from kbert.layers.residual import Dropout, constructor_arguments
-from kbert.layers.vocabulary_output import VocabularyOutput, check_tied
+from kbert.layers.vocabulary_output import VocabularyOutput, candidate_logits, check_tied
 
 
 @keras.saving.register_keras_serializable("kbert")
@@ -136,6 +137,15 @@ class SequenceModel(keras.Model):
             states: (..., E), from `target_states`.
         """
         return self.output_layer(states, embedding=self.target_embedding)
+
+    def candidate_logits(self, token_ids: Any) -> Callable[[Any], Any]:
+        """Returns a function like `logits`, to those (..., C) of the tokens int32 (C,).
+
+        Args:
+            token_ids: int32 (C,).
+        """
+        tied = self.target_embedding if self.output_layer.tied else None
+        return candidate_logits(token_ids, self.output_layer, tied)
 
 
 def of_slots(state: Any, slots: Any, time: Any) -> Any:

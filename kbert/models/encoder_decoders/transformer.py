@@ -4,6 +4,7 @@ Shapes: B batch, S source length, T target length, D hidden, V vocabulary, K hyp
 """
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import keras
@@ -17,7 +18,7 @@ from kbert.layers.key_value_cache import cache_room, path_mask
 from kbert.layers.linear import Bias, Linear
 from kbert.layers.masks import causal_attention_mask, hiding, padding_attention_mask
 from kbert.layers.residual import Dropout, LayerNorm, constructor_arguments
-from kbert.layers.vocabulary_output import check_tied
+from kbert.layers.vocabulary_output import candidate_logits, check_tied
 from kbert.models.sizes import transformer_size
 
 POSITIONS = ("sinusoidal", "sinusoidal_halves", "learned")
@@ -328,6 +329,15 @@ class Transformer(keras.Model):
         found = self.target_embedding.logits(states)
         return ops.cast(self.output_linear(found) if self.output_bias else found, wide)
 
+    def candidate_logits(self, token_ids: Any) -> Callable[[Any], Any]:
+        """Returns a function like `logits`, to those (..., C) of the tokens int32 (C,).
+
+        Args:
+            token_ids: int32 (C,).
+        """
+        tied = None if self.tied == "none" else self.target_embedding
+        return candidate_logits(token_ids, self.output_linear, tied)
+
     def start_decoding(
         self, memory: dict[str, Any], slots: int = 1, capacity: int | None = None
     ) -> Any:
@@ -345,7 +355,7 @@ class Transformer(keras.Model):
         return {"caches": caches, "hidden": hidden, "room": room}
 
     def decode_step(
-        self, token_ids: Any, time: Any, slots: Any, state: dict[str, Any]
+        self, token_ids: Any, time: Any, slots: Any, state: dict[str, Any], logits: Any = None
     ) -> tuple[Any, dict[str, Any]]:
         """Decodes one more token of every hypothesis; see `kbert.decoding.search`.
 
@@ -354,9 +364,10 @@ class Transformer(keras.Model):
             time: int32 scalar, the number of tokens before.
             slots: int32 (B, k, L), the slot of each hypothesis at each step.
             state: from `start_decoding` or the previous step.
+            logits: from `candidate_logits`, to have the logits of C tokens only.
 
         Returns:
-            float32 logits (B, k, V), and the new state.
+            float32 logits (B, k, V), or (B, k, C), and the new state.
         """
         # Hypotheses are rows of matrices all the way: what changes shapes is a node more.
         vectors = self.target_embedding(ops.reshape(token_ids, (-1,)))
@@ -368,5 +379,6 @@ class Transformer(keras.Model):
             caches.append(cache)
         if self.norm == "pre":
             states = self.decoder_norm(states)
-        shape = -1, token_ids.shape[1], self.vocabulary_size
-        return ops.reshape(self._flat_logits(states), shape), {**state, "caches": caches}
+        found = (logits or self._flat_logits)(states)
+        shape = -1, token_ids.shape[1], ops.shape(found)[-1]
+        return ops.reshape(found, shape), {**state, "caches": caches}

@@ -139,6 +139,8 @@ def _sizes(metadata: Mapping[str, Any]) -> list[str]:
 
 def _limits(metadata: Mapping[str, Any]) -> list[str]:
     lines = []
+    if metadata.get("shortlist"):
+        lines.append("- A translation has only pieces that its shortlist allows for the source.")
     longest = metadata.get("max_sequence_length")
     if longest and metadata["class"] in _WINDOWED:
         lines.append(f"- Long texts are read in windows of at most {longest} tokens.")

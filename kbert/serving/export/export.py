@@ -148,6 +148,7 @@ def write_export(
                 **({"precision": "int8"} if substitutes.stores_int8 else {}),
                 **({"integer_products": True} if substitutes.multiplies_integers else {}),
                 **({"frozen": True} if substitutes.is_frozen else {}),
+                **({"shortlist": True} if getattr(model, "shortlist", None) is not None else {}),
             }
             write_bundle(partial, model, traced, report, metadata, batching, about)
         remove_old_versions(folder.parent, keep, spare=number)

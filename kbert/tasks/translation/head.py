@@ -25,7 +25,7 @@ class Translation(TaskModel):
     `label_smoothing` is the share of the target's probability that is spread over all tokens.
     """
 
-    parts = ("transformer", "source_subwords", "target_subwords", "bert_tokenizer")
+    parts = ("transformer", "source_subwords", "target_subwords", "bert_tokenizer", "shortlist")
     arguments: tuple[str, ...] = ("label_smoothing",)
 
     def __init__(

@@ -21,6 +21,7 @@ from kbert.data.batches.packed_examples import text_tensor
 from kbert.data.batches.plans import size_batches
 from kbert.decoding.scores import length_penalty as penalty_of
 from kbert.decoding.search import Hypotheses, best_sequences
+from kbert.decoding.shortlist import Shortlist
 from kbert.models.encoder_decoders.encoder_decoder import EncoderDecoder
 from kbert.optimization.steps import adapter_states
 from kbert.pipelines.signatures import Signature, text_specs
@@ -30,6 +31,7 @@ from kbert.tasks.translation.alignment import aligned_translations, check_layer
 from kbert.tasks.translation.batching import PairBatching, SourceChunks
 from kbert.tasks.translation.head import Translation
 from kbert.tasks.translation.saved_translator import translation_checkpoint, translator_from
+from kbert.tasks.translation.shortlist import search_steps, shortlist_of_texts
 from kbert.tasks.translation.task import TASK
 from kbert.text.graph_functions import cached_graph
 from kbert.text.sequences.packing import pack
@@ -39,10 +41,8 @@ from kbert.text.tokenizer import Tokenizer
 # Sentences per call of the graph.
 _ROWS_AT_A_TIME = 1024
 # Settings that a search depends on, besides the weights.
-_SEARCH = (
-    *("beam_size", "length_penalty", "alpha", "nbest", "length_ratio", "length_extra"),
-    "patience",
-)
+_LENGTHS = ("length_ratio", "length_extra")
+_SEARCH = ("beam_size", "length_penalty", "alpha", "nbest", *_LENGTHS, "patience")
 
 
 @keras.saving.register_keras_serializable("kbert")
@@ -67,6 +67,7 @@ class Translator(Translation):
         label_smoothing: label smoothing of the loss.
         alignment_layer: the layer whose attention `align` returns; see
             `kbert.tasks.translation.alignment`.
+        shortlist: the pieces that a search may take; None for all. See `learn_shortlist`.
 
     Raises:
         ValueError: a vocabulary does not fit the model, or a number is out of its range.
@@ -90,6 +91,7 @@ class Translator(Translation):
         patience: float | None = None,
         label_smoothing: float = 0.1,
         alignment_layer: int | None = -1,
+        shortlist: Shortlist | None = None,
         **kwargs: Any,
     ) -> None:
         kwargs.setdefault("name", "translator")
@@ -105,6 +107,7 @@ class Translator(Translation):
         self.length_extra = length_extra
         self.patience = patience
         self.alignment_layer = alignment_layer
+        self.shortlist = shortlist
         self._check()
         check_layer(self)
 
@@ -114,7 +117,7 @@ class Translator(Translation):
             raise ValueError(
                 f"`nbest` must be in [1, beam_size={self.beam_size}]. Received: nbest={self.nbest}"
             )
-        for name in ("length_ratio", "length_extra"):
+        for name in _LENGTHS:
             number = getattr(self, name)
             if not (number >= 0 and math.isfinite(number)):
                 raise ValueError(
@@ -222,21 +225,21 @@ class Translator(Translation):
             lengths: int32 (B,), pieces of each source, the end token included.
         """
         memory = self.transformer.encode(inputs)
-        step = self.transformer.decode_step
         state = self.transformer.start_decoding(memory, self.beam_size)
+        step, state, candidates = search_steps(self, inputs, state)
         most = self.length_ratio * tf.cast(lengths, tf.float32) + float(self.length_extra)
         # Bounded as numbers with a fraction, which do not overflow.
         longest = float(self.transformer.max_sequence_length)
         limits = tf.cast(tf.clip_by_value(most, 1.0, longest), tf.int32)
-        rows = tf.shape(lengths)[0]
         ends = {
             "start_id": self.target_subwords.start_id,
             "end_id": self.target_subwords.end_id,
             "max_lengths": limits,
+            "candidates": candidates,
         }
-        penalty = penalty_of(self.length_penalty, self.alpha)
         sizes = {name: getattr(self, name) for name in ("beam_size", "nbest", "patience")}
-        return best_sequences(step, state, rows, length_penalty=penalty, **sizes, **ends)
+        sizes["length_penalty"] = penalty_of(self.length_penalty, self.alpha)
+        return best_sequences(step, state, tf.shape(lengths)[0], **sizes, **ends)
 
     def translate(self, text: Any) -> dict[str, Any]:
         """Translates raw strings (B,), as graph code.
@@ -297,6 +300,20 @@ class Translator(Translation):
         """
         return aligned_translations(self, text)
 
+    def learn_shortlist(
+        self, sources: Sequence[Any], targets: Sequence[Any], **numbers: int
+    ) -> Shortlist:
+        """Lets the search take only pieces that translate one of the source; the rest is sooner.
+
+        Args:
+            sources: n str or bytes, such as those of the training.
+            targets: their translations.
+            **numbers: `translations` of a piece and pieces `everywhere`, 100 each; see
+                `kbert.decoding.shortlist`. `shortlist = None` searches all pieces again.
+        """
+        self.shortlist = shortlist_of_texts(self, sources, targets, **numbers)
+        return self.shortlist
+
     def bert_inputs(self, text: Any) -> dict[str, Any]:
         """Tokenizes raw strings (B,) for the BERT of a fused model, as graph code.
 
@@ -331,7 +348,7 @@ class Translator(Translation):
             raise ValueError(
                 f"`texts` must be a list of str or bytes. Received: a {type(texts).__name__}"
             )
-        settings = [getattr(self, name) for name in _SEARCH] + adapter_states(self)
+        settings = [getattr(self, name) for name in (*_SEARCH, "shortlist")] + adapter_states(self)
         translate = cached_graph(self, self.translate, settings, text_specs(False))
         sizes = np.array([len(text) for text in read], "int64")
         # Without texts, an empty batch provides the shapes of the outputs.

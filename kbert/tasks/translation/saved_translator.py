@@ -9,6 +9,7 @@ import numpy as np
 from kbert.architectures import TRANSFORMER, encoder_decoder_class
 from kbert.checkpoints.ctranslate2 import TokenNames, write_ctranslate2
 from kbert.checkpoints.translation_folder import TranslationCheckpoint
+from kbert.decoding.shortlist import Shortlist
 from kbert.models.encoder import encoder_of
 from kbert.models.weights import assign_arrays, encoder_arrays
 from kbert.pipelines.tokenizers import put_tokenizer, tokenizer_of
@@ -36,6 +37,7 @@ def translation_checkpoint(model: Any) -> TranslationCheckpoint:
         {name: getattr(model, name) for name in model.arguments},
         bert,
         transformer.architecture,
+        model.shortlist and (model.shortlist.translations, model.shortlist.everywhere),
     )
 
 
@@ -56,7 +58,10 @@ def translator_from(
     source = Subword(checkpoint.source_subwords)
     is_joint = checkpoint.target_subwords == checkpoint.source_subwords
     target = None if is_joint else Subword(checkpoint.target_subwords)
-    return cls(transformer, source, target, tokenizer, **{**checkpoint.settings, **typed, **kwargs})
+    settings = {**checkpoint.settings, **typed, **kwargs}
+    if checkpoint.shortlist is not None:
+        settings.setdefault("shortlist", Shortlist(*checkpoint.shortlist))
+    return cls(transformer, source, target, tokenizer, **settings)
 
 
 def save_ctranslate2(
@@ -133,4 +138,6 @@ def search_arguments(translator: Any) -> tuple[dict[str, Any], list[str]]:
             "CTranslate2 stops at a number of finished translations, patience times beam_size; "
             "kbert, with patience=None, where none can become better any more."
         )
+    if translator.shortlist is not None:
+        notes.append("CTranslate2 gets no shortlist: its search takes all pieces.")
     return arguments, notes

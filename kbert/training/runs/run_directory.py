@@ -158,6 +158,32 @@ def model_of(directory: str | os.PathLike[str]) -> str | os.PathLike[str]:
     return load_run(directory).model_directory if is_run(directory) else directory
 
 
+def training_facts(run: Path) -> dict[str, Any] | None:
+    """Returns facts of a run for the card of an export: names of files, without folders.
+
+    What is no run, such as a model's folder, has none.
+    """
+    if not is_run(run):
+        return None
+    report = read_json_object(run / REPORT)
+    metrics = load_run(run).metrics.get("final") or {}
+    return {
+        "data": [
+            {
+                "part": part,
+                "examples": one["count"],
+                "source": ", ".join(Path(name).name for name in str(one["source"]).split(", ")),
+            }
+            for part, one in (report.get("examples") or {}).items()
+        ],
+        "metrics": {
+            part: {name: value for name, value in values.items() if isinstance(value, int | float)}
+            for part, values in metrics.items()
+            if isinstance(values, dict)
+        },
+    }
+
+
 def write_config(config: Configuration, folder: Path) -> None:
     """Writes `config.yaml`, with every key."""
     write_atomically(folder / CONFIG, config_text(config.to_dict()))

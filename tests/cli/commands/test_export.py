@@ -9,6 +9,7 @@ from kbert.cli.commands.export import models_of
 from kbert.cli.main import app
 from kbert.options.kinds import config_text
 from kbert.serving.format.version_folders import read_metadata
+from tests.small_translator import LINES, small_translator
 
 TEXTS = "the film was good\nthe plot was dull\n\nthe film was very very very very fine\n"
 
@@ -94,6 +95,31 @@ def test_a_run_on_several_tasks_stands_for_the_models_of_all(finished_run, tmp_p
     (run / "metrics.json").write_text("{}", "utf-8")
     found = models_of([finished_run, run])
     assert found == [finished_run, run / "model" / "second", run / "model" / "first"]
+
+
+def test_a_translator_with_a_shortlist(finished_run, tmp_path):
+    model = small_translator(beam_size=1)
+    folder = model.save_pretrained(tmp_path / "de-en")
+    for name, lines in (("source", LINES[:3]), ("target", LINES[3:6])):
+        (tmp_path / name).write_text("\n".join(lines), "utf-8")
+    given = ["--shortlist", str(tmp_path / "source"), str(tmp_path / "target")]
+    base = tmp_path / "exports"
+    result = CliRunner().invoke(app, ["export", str(folder), str(base), *given])
+    assert result.exit_code == 0, result.stderr
+    found = CliRunner().invoke(app, ["predict", str(base / "de-en")], input="\n".join(LINES[:3]))
+    model.learn_shortlist(LINES[:3], LINES[3:6])
+    short = model.translations(LINES[:3])
+    assert [json.loads(x)["translation"] for x in found.stdout.splitlines()] == short
+    assert read_metadata(base / "de-en" / "1")["shortlist"] is True
+    card = base / "de-en" / "1" / "assets.extra" / "README.md"
+    assert "only pieces that its shortlist allows" in card.read_text("utf-8")
+
+    for run, files, message in (
+        (finished_run, given[1:], "`--shortlist` must be given for a translator"),
+        (folder, [given[1], "nowhere"], "`--shortlist` must be a file. Received: 'nowhere'"),
+    ):
+        result = CliRunner().invoke(app, ["export", str(run), str(base), "--shortlist", *files])
+        assert result.exit_code == 2 and message in result.stderr
 
 
 @pytest.mark.slow

@@ -17,6 +17,7 @@ from kbert.training.runs.run_directory import (
     load_run,
     run_directory,
     stopped_run,
+    training_facts,
     write_config,
     write_json,
 )
@@ -212,3 +213,16 @@ def test_a_full_disk_is_told(tmp_path):
     with pytest.raises(PermissionError, match="^no$"):
         with run_directory(tmp_path / "other"):
             raise PermissionError("no")
+
+
+def test_facts_for_a_card_name_no_folder(tmp_path):
+    fill(tmp_path)
+    final = {"test": {"accuracy": 0.5, "labels": ["a"]}, "epoch": 3}
+    write_json({"final": final}, tmp_path / "metrics.json")
+    source = f"{tmp_path}/a.tsv, {tmp_path}/b.tsv"
+    write_json({"examples": {"train": {"count": 7, "source": source}}}, tmp_path / "report.json")
+    assert training_facts(tmp_path) == {
+        "data": [{"part": "train", "examples": 7, "source": "a.tsv, b.tsv"}],
+        "metrics": {"test": {"accuracy": 0.5}},
+    }
+    assert training_facts(tmp_path / "no run") is None
