@@ -39,6 +39,7 @@ MODELS = {
     "MaskedLanguageModel": small.small_masked_language_model,
     "Translator": small_translator,
     "Translator with BERT": lambda: small_translator(fused=True),
+    "Translator in int8": lambda: small_translator(hidden_dim=64),  # wide enough for integers
 }
 BATCH_BYTES = 2_000_000
 SECONDS, SEED = 600, 1
@@ -84,8 +85,7 @@ def asked(found: Exported, signature: str, count: int, seed: int) -> dict[str, A
         except Exception as error:
             told.append(f"batch {number}: {type(error).__name__}: {str(error)[:300]}")
     faulthandler.cancel_dump_traceback_later()
-    for one in told[:20]:
-        print("   ", one, flush=True)
+    sys.stdout.writelines(f"    {one}\n" for one in told[:20])
     return {
         "signature": signature,
         "rows": rows,
@@ -106,13 +106,13 @@ def main() -> None:
     results = []
     for model in arguments.only:
         with tempfile.TemporaryDirectory() as base:
-            path = export(MODELS[model](), base, "tiny", max_batch_size=2)
-            found = load_export(path)
+            given = {"max_batch_size": 2, "precision": "int8" if "int8" in model else None}
+            found = load_export(export(MODELS[model](), base, "tiny", **given))
             for name in found.metadata["signatures"]:
                 if name != "tokens":
                     results.append({"model": model, **asked(found, name, arguments.count, SEED)})
-                    settings = {"strings a signature": arguments.count, "seed": SEED}
-                    write(arguments.results, {"signatures": results}, [], settings)
+                    about = {"strings a signature": arguments.count, "seed": SEED}
+                    write(arguments.results, {"signatures": results}, [], about)
     sys.exit(any(one["faults"] for one in results))
 
 

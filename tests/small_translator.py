@@ -35,12 +35,16 @@ def small_subwords(model_type: str = "bpe") -> Subword:
 
 
 def small_translator(
-    fused: bool = False, decoder_layers: int = 1, dtype: str = "float32", **options: Any
+    fused: bool = False,
+    decoder_layers: int = 1,
+    dtype: str = "float32",
+    hidden_dim: int = 16,
+    **options: Any,
 ) -> Translator:
     """One that attends to some pieces more than to others, and says little."""
     keras.utils.set_random_seed(5)
     subwords = small_subwords()
-    sizes = (len(subwords), 16, 1, decoder_layers, 2, 32, 40)
+    sizes = (len(subwords), hidden_dim, 1, decoder_layers, 2, 2 * hidden_dim, 40)
     bert = Bert(len(TOKENIZER.vocabulary), 8, 1, 2, 16, max_sequence_length=20, dtype=dtype)
     kind: Any = BertFusedTransformer if fused else Transformer
     transformer = kind(*sizes, dtype=dtype, **({"bert": bert} if fused else {}))

@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
+import kbert
 from kbert.export_check.check import check
 from tests.c_compiler import needs_compiler
+from tests.small_captioner import small_captioner
 
 NAMES = [
     *("files", "ops", "python", "xla", "paths", "devices", "batch_dimension", "weights", "size"),
@@ -25,6 +27,18 @@ def test_a_classifier(exported_path: Path, programs: Path):
     assert report.facts["least_server"] == {"by_ops": "2.16", "promised": "2.20"}
     assert (report.path, report.server) == (exported_path, "2.20")
     assert report.facts["bytes"]["graph"] == (exported_path / "saved_model.pb").stat().st_size
+
+
+@pytest.mark.slow
+@needs_compiler
+@pytest.mark.parametrize("kind", ["soft", "image"])
+def test_a_captioner(kind: str, tmp_path: Path, programs: Path):
+    path = kbert.export(small_captioner(kind, beam_size=2), tmp_path, "captions")
+    report = check(path.parent, folder=programs)
+    assert list(report.lines()) and report.problems == []
+    assert report.passed(strict=True)
+    names = {one.name for one in report.checks}
+    assert {"session_run", "same_answers", "golden_answers", "bad_requests"} <= names
 
 
 def test_the_files_alone(meter: Path):

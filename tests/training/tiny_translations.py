@@ -8,6 +8,14 @@ from kbert.training.config.translation_config import TranslationConfig
 WORDS = {"red": "rot", "blue": "blau", "old": "alt", "big": "gross", "dog": "hund", "cat": "katze"}
 SOURCES = [f"{a} {b} {c}" for a in WORDS for b in WORDS for c in ("dog", "cat")]
 TARGETS = [" ".join(WORDS[word] for word in source.split()) for source in SOURCES]
+# What replaces the sizes of a Transformer in the values of a run.
+_OTHER = {"num_heads": None, "intermediate_dim": None}
+_RECURRENT = {**_OTHER, "num_encoder_layers": None, "num_decoder_layers": None}
+ARCHITECTURES: dict[str, dict[str, Any]] = {
+    "rnn": {"architecture": "rnn", **_RECURRENT},
+    "bahdanau": {"architecture": "bahdanau", **_RECURRENT},
+    "convs2s": {"architecture": "convs2s", **_OTHER},
+}
 PARTS = {"train": slice(0, 56), "validation": slice(56, 64), "test": slice(64, 72)}
 
 

@@ -245,11 +245,13 @@ class Captioner(Captioning):
         lengths = tf.where(is_well, lengths, 0)
         longest = tf.reduce_max(tf.concat([lengths, [0]], axis=0))
         weights = tf.where(is_well[:, None, None], weights, 0.0)[:, :longest]
+        # Not -1 rows, which nothing tells where no caption has a piece.
+        map_shape = tf.shape(image)[0], longest, height, width
         return {
             "caption": tf.where(is_well, texts, ""),
             "score": tf.where(is_well, scores, 0.0),
             "tokens": tf.where(is_well[:, None], tokens, "")[:, :longest],
-            "attention": tf.reshape(weights, (-1, longest, height, width)),
+            "attention": tf.reshape(weights, map_shape),
             "problem": problem,
         }
 

@@ -90,6 +90,8 @@ def test_a_batch_without_any_good_one(model: Captioner):
     assert all(found["problem"].tolist()) and not any(found["caption"].tolist())
     maps = model.caption_columns([b"", b"no"], maps=True)
     assert maps["tokens"].shape == (2, 0) and maps["attention"].shape == (2, 0, 4, 4)
+    none = model.caption_columns([], maps=True)
+    assert none["tokens"].shape == (0, 0) and none["attention"].shape == (0, 0, 4, 4)
 
 
 def test_warnings_and_answers_name_the_rows(model: Captioner):
