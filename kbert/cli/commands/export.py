@@ -155,14 +155,14 @@ def _write_saved_model(
     from kbert.training.runs.load_model import load_model
 
     settings["precision"] = precision
+    texts = None if shortlist is None else read_parallel(*shortlist)  # fails before loading
     measured: dict[str, Any] = {}
     if len(runs) > 1:
         models = {task: load_model(one) for task, one in runs.items()}
         path = export_together(models, base, name, **settings)
     else:
         model, about = load_model(run), training_facts(run)
-        if shortlist is not None:
-            texts = read_parallel(*shortlist)
+        if texts is not None:
             model.learn_shortlist(texts.sources, texts.targets)
         if measure is not None:
             both = list(dict.fromkeys(("float32", precision)))
@@ -234,7 +234,10 @@ def _check_shortlist(runs: list[Path], files: tuple[Path, Path]) -> None:
     from kbert.training.runs.run_directory import model_of
 
     if len(runs) > 1 or not is_translator(local_path(model_of(runs[0]))):
-        raise ValueError("`--shortlist` must be given for a translator, and for one alone.")
+        raise ValueError(
+            "`--shortlist` must be given for a translator, and for one alone. "
+            f"Received: {', '.join(map(str, runs))}"
+        )
     for file in files:
         check_file("--shortlist", file)
 

@@ -114,8 +114,10 @@ def test_a_translator_with_a_shortlist(finished_run, tmp_path):
     card = base / "de-en" / "1" / "assets.extra" / "README.md"
     assert "only pieces that its shortlist allows" in card.read_text("utf-8")
 
+    (tmp_path / "less").write_text("eine Zeile", "utf-8")
     for run, files, message in (
-        (finished_run, given[1:], "`--shortlist` must be given for a translator"),
+        (finished_run, given[1:], f"for one alone. Received: {finished_run}"),
+        (folder, [given[1], str(tmp_path / "less")], "must have the same number of lines"),
         (folder, [given[1], "nowhere"], "`--shortlist` must be a file. Received: 'nowhere'"),
     ):
         result = CliRunner().invoke(app, ["export", str(run), str(base), "--shortlist", *files])
