@@ -28,24 +28,22 @@ WAYS: dict[str, dict[str, Any]] = {
     ", exact": {"patience": None},
     ", TensorFlow's threads": {"intra": 0},
     ", shortlist": {"model": "shortlist"},
+    ", frozen": {"frozen": True},
+    ", frozen, shortlist": {"frozen": True, "model": "shortlist"},
     FUSED: {"model": "fused"},
 }
 BEAM, BATCH, SINGLE, STEPS = 5, 64, 50, 16
 
 
 def contenders(folder: Path, settings: dict[str, Any], python: str) -> list[Contender]:
-    """kbert in both precisions, five ways, and in int8; CTranslate2, transformers."""
+    """kbert in three precisions, seven ways each; CTranslate2, transformers."""
     made = []
-    for model, name in (("kbert", "kbert int8"), ("shortlist", "kbert int8, shortlist")):
-        options = {**settings, "model": str(folder / model), "patience": 1.0, "intra": 1}
-        options |= {"dtype": "float32", "precision": "int8"}
-        made.append(Contender(name, "contenders.kbert_translation", WORKS, **options))
-    for dtype, (name, changes) in product(("float32", "mixed_bfloat16"), WAYS.items()):
-        options = {**settings, "dtype": dtype, "model": "kbert", "patience": 1.0, "intra": 1}
-        options |= changes
+    for kind, (name, changes) in product(("int8", "float32", "mixed_bfloat16"), WAYS.items()):
+        options = {**settings, "model": "kbert", "patience": 1.0, "intra": 1, **changes}
+        options |= {"dtype": "float32", "precision": kind} if kind == "int8" else {"dtype": kind}
         options["model"] = str(folder / options["model"])
         module = "contenders.kbert_translation"
-        made.append(Contender(f"kbert {dtype}{name}", module, WORKS, **options))
+        made.append(Contender(f"kbert {kind}{name}", module, WORKS, **options))
     for kind, inter in (("float32", 1), ("float32", 2), ("int8", 2)):
         options = {**settings, "model": str(folder / "ctranslate2"), "type": kind}
         options |= {"inter": inter, "batch": BATCH}

@@ -31,6 +31,8 @@ def main() -> None:
     model = in_precision(model, precision)
     substitutes = WeightSubstitutes([model])
     substitutes.store_small(precision)
+    if settings.get("frozen"):
+        substitutes.freeze()
     translated = substitutes.function(model.translate)
     spec = [tf.TensorSpec((None,), tf.string)]
     graph = tf.function(translated, input_signature=spec, autograph=False).get_concrete_function()

@@ -4,6 +4,7 @@ import argparse
 import json
 from pathlib import Path
 
+import keras
 from side_by_side.multi30k_data import read_split
 
 from kbert.models.bert import Bert
@@ -33,6 +34,10 @@ def prepare(folder: Path, arguments: argparse.Namespace) -> dict[str, str]:
         bert = Bert.from_pretrained(ENCODER)
         transformer = BertFusedTransformer.from_size(arguments.size, len(pieces), bert=bert)
         fused = Translator(transformer, pieces, pieces, WordPiece.from_pretrained(ENCODER))
+    if arguments.size is not None:
+        for variable in (v for m in (model, fused) for v in m.trainable_weights):
+            if len(variable.shape) == 1:  # a trained bias is not 0, which a program may leave out
+                variable.assign_add(keras.random.normal(variable.shape, stddev=0.02))
     model.save_pretrained(folder / "kbert")
     fused.save_pretrained(folder / "fused")
     save_ctranslate2(model, folder / "ctranslate2")

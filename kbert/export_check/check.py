@@ -109,7 +109,7 @@ def graph_checks(export_dir: Path, meta_graph: Any, server: str) -> Iterator[Che
     yield Check("batch_dimension", tuple(signature_problems(signatures_of(meta_graph))))
     yield _weights_check(export_dir)
     if _is_frozen(export_dir):
-        yield Check("size", note="the encoder's weights are constants, as --frozen makes them")
+        yield Check("size", note="weights are constants, as --frozen makes them")
     else:
         yield Check("size", tuple(_size_problems(graph, sizes_of(export_dir))))
 

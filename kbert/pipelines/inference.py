@@ -23,8 +23,8 @@ class CapturedWeights(keras.StatelessScope):
     `value` returns the tensor for a variable, as graph code, or None for the variable itself. It is
     called once per graph, outside the loops that read the variable, and only for those that are
     read: a graph stores what it captures. `constant` returns an array for a variable that becomes
-    a constant, else None: one in each graph that reads it, the body of a loop too, since a product
-    with what a loop captured is no product with a constant.
+    a constant, here and in scopes within, else None: one in each graph that reads it, the body of a
+    loop too, since a product with what a loop captured is no product with a constant.
     """
 
     def __init__(
@@ -56,8 +56,15 @@ class CapturedWeights(keras.StatelessScope):
         """Returns the value of a variable of TensorFlow, or a constant in its place."""
         return self._once(variable, tf.convert_to_tensor)
 
+    def constant(self, variable: Any) -> np.ndarray | None:
+        """Returns the array for a variable that is a constant of this scope or of one around it."""
+        array = self._constant(variable)
+        if array is None and self._around is not None:
+            return self._around.constant(variable)
+        return array
+
     def _once(self, variable: Any, value: Callable[[Any], Any]) -> Any:
-        array, graph = self._constant(variable), self._graph
+        array, graph = self.constant(variable), self._graph
         if array is not None:
             graph = tf.compat.v1.get_default_graph()
         key = id(variable), graph

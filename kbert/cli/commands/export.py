@@ -47,8 +47,8 @@ _Frozen = Annotated[
     bool,
     Option(
         "--frozen",
-        help="The encoder's weights are constants of the graph: short texts are answered sooner, "
-        "for more memory.",
+        help="Weights of an encoder or a translator's search are constants of the graph: short "
+        "texts are answered sooner, for more memory.",
     ),
 ]
 _With = Annotated[

@@ -116,7 +116,7 @@ def _tensor(tensor: Mapping[str, Any]) -> str:
 def _sizes(metadata: Mapping[str, Any]) -> list[str]:
     weights = metadata["weights"]
     kinds = ", ".join(f"{count:,} {dtype}" for dtype, count in weights["dtypes"].items())
-    frozen = " and its encoder's other weights" if metadata.get("frozen") else ""
+    frozen = " and constant weights" if metadata.get("frozen") else ""
     return [
         "## Size and precision",
         "",

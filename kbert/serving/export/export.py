@@ -73,8 +73,9 @@ def export(
         about: Facts about the training for the model card; see `kbert.serving.export.base_files`.
         precision: "float32", "bfloat16" or "int8", see `kbert.serving.precision`; None for
             the model's own.
-        frozen: Whether the encoder's weights, its tables excepted, are constants of the graph: a
-            short text is answered sooner, and a running model needs more memory.
+        frozen: Whether the weights of an encoder, its tables excepted, or of the steps of a
+            translator's search are constants of the graph: a short text is answered sooner, and a
+            running model needs more memory.
 
     Returns:
         The version folder.

@@ -1,9 +1,11 @@
-"""Weights of encoders as constants of an exported graph.
+"""Weights of encoders and translators as constants of an exported graph.
 
 oneDNN packs a constant matrix once, for its kernels; a variable it packs again at each product: of
-one short text's time that is about a fifth.
+one short text's time that is about a fifth, and of one sentence's translation, which multiplies
+each matrix of the decoder for each token, up to a half.
 """
 
+import functools
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import Any
@@ -18,57 +20,72 @@ from kbert.serving.precision.integer_products import Codes
 # A graph is a protocol buffer, which ends at 2 GiB.
 _MOST_BYTES = 1_500_000_000
 _FROZEN = ("float32", "bfloat16")
-# The method of an encoder that is replaced while a graph is traced.
-_CALL = keras.layers.Layer.call.__name__
+# The methods that are replaced while a graph is traced.
+_CALL, _LOGITS = keras.layers.Layer.call.__name__, TokenEmbedding.logits.__name__
 
 
-class FrozenEncoders:
-    """The float weights of models' encoders as arrays, tables that are looked up excepted.
+class FrozenWeights:
+    """The float weights of models' networks as arrays, tables that are looked up excepted.
+
+    An encoder's are constants of all signatures, and stored once. A translator's are constants of
+    the search's steps: what is read once a sentence would gain little, and stays a variable.
 
     Args:
-        models: Keras models with an `encoder`.
+        models: Keras models with an `encoder`, or translators, with a `transformer`.
         is_kept: whether a variable, though it could be frozen, remains one.
 
     Raises:
-        ValueError: there is no encoder, or its weights do not fit into a graph.
+        ValueError: there is no network, or its weights do not fit into a graph.
     """
 
     def __init__(self, models: Iterable[Any], is_kept: Callable[[Any], bool]) -> None:
-        found = (getattr(model, "encoder", None) for model in models)
-        self._encoders = [one for one in found if isinstance(one, keras.Model)]
+        models = list(models)
+        self._encoders = _networks(models, "encoder")
         self._functions: dict[int, Callable[..., Any]] = {}
         # By identity: Keras variables compare by value.
         self._arrays: dict[int, np.ndarray] = {}
-        for encoder in self._encoders:
-            layers = encoder._flatten_layers()
-            tables = {id(layer.embeddings) for layer in layers if isinstance(layer, TokenEmbedding)}
-            for variable in encoder.weights:
-                if variable.dtype in _FROZEN and id(variable) not in tables:
-                    if not is_kept(variable):
-                        self._arrays[id(variable)] = np.asarray(variable)
-        size = sum(array.nbytes for array in self._arrays.values())
+        self._tables: list[tuple[TokenEmbedding, np.ndarray]] = []
+        translators = _networks(models, "transformer")
+        for network in (*self._encoders, *translators):
+            layers = [one for one in network._flatten_layers() if isinstance(one, TokenEmbedding)]
+            tables = {id(layer.embeddings): layer for layer in layers}
+            for variable in network.weights:
+                if variable.dtype not in _FROZEN or is_kept(variable):
+                    continue
+                if (table := tables.get(id(variable))) is None:
+                    self._arrays[id(variable)] = np.asarray(variable)
+                elif network in translators:
+                    self._tables.append((table, np.asarray(variable)))
+        size = sum(a.nbytes for a in (*self._arrays.values(), *(a for _, a in self._tables)))
         if not 0 < size <= _MOST_BYTES:
             raise ValueError(
-                "`frozen` must be False for a model without an encoder of float weights, and for "
-                f"one with more than {_MOST_BYTES:,} bytes of weights beside its tables. "
-                f"Received: {size:,} bytes"
+                "`frozen` must be False for a model without an encoder or an encoder-decoder of "
+                f"float weights, and for one with more than {_MOST_BYTES:,} bytes of weights "
+                f"beside its tables. Received: {size:,} bytes"
             )
 
     def add(self, codes: Iterable[Codes]) -> None:
-        """Makes constants of matrices of integers that the encoders' layers multiply."""
+        """Makes constants of matrices of integers that the networks' layers multiply."""
         for one in codes:
             self._arrays |= {id(part): part.numpy() for part in (one.codes, one.scales)}
 
-    def constant(self, variable: Any) -> np.ndarray | None:
-        """Returns the array for a variable that is frozen, else None."""
-        return self._arrays.get(id(variable))
+    def constant(self, variable: Any, function: tf.Graph) -> np.ndarray | None:
+        """Returns the array for a variable that the present graph has as a constant, else None.
+
+        Args:
+            variable: of Keras or of TensorFlow.
+            function: the graph of the signature, or of an encoder, within which the present one is.
+        """
+        array = self._arrays.get(id(variable))
+        return array if self._encoders or _is_of_steps(function) else None
 
     @contextmanager
     def as_functions(self, captured: Callable[[], AbstractContextManager[Any]]) -> Iterator[None]:
         """Makes each encoder one function of the graph, so that its constants are stored once.
 
         All signatures call that function; TensorFlow puts its nodes in the places of the calls.
-        `captured` makes the scope in which the function's own graph finds its weights.
+        `captured` makes the scope in which the function's own graph finds its weights. In steps of
+        a search the tables of a translator make logits of constants.
         """
         with ExitStack() as stack:
             for encoder in self._encoders:
@@ -76,7 +93,35 @@ class FrozenEncoders:
                     self._functions[id(encoder)] = _as_function(encoder.call, captured)
                 setattr(encoder, _CALL, self._functions[id(encoder)])
                 stack.callback(delattr, encoder, _CALL)
+            function = tf.compat.v1.get_default_graph()
+            for table, array in self._tables:
+                setattr(table, _LOGITS, functools.partial(_logits, table, array, function))
+                stack.callback(delattr, table, _LOGITS)
             yield
+
+
+def _networks(models: Iterable[Any], name: str) -> list[keras.Model]:
+    found = (getattr(model, name, None) for model in models)
+    return [one for one in found if isinstance(one, keras.Model)]
+
+
+def _is_of_steps(function: tf.Graph) -> bool:
+    """Returns whether the present graph is of a loop in a loop: steps of the search of a chunk."""
+    graph = tf.compat.v1.get_default_graph()
+    return graph is not function and getattr(graph, "outer_graph", function) is not function
+
+
+def _logits(
+    table: TokenEmbedding, array: np.ndarray, function: tf.Graph, states: tf.Tensor
+) -> tf.Tensor:
+    """Returns what `table.logits` does, in steps of a search as a product with a constant."""
+    if not _is_of_steps(function):
+        return type(table).logits(table, states)
+    product = tf.matmul(states, tf.constant(array.T, states.dtype))
+    # Only a product with a bias has its constant matrix packed, and TensorFlow leaves out a bias of
+    # zeros. This one changes no logit: it is the least normal number.
+    least = np.full(len(array), np.finfo(np.float32).tiny)
+    return tf.nn.bias_add(product, tf.constant(least, states.dtype))
 
 
 def _as_function(

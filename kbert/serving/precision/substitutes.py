@@ -1,8 +1,8 @@
 """Substitutes of a model's variables, with which an export computes."""
 
-import functools
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
+from functools import partial, wraps
 from itertools import chain
 from typing import Any
 
@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from kbert.layers.embeddings import TokenEmbedding
 from kbert.pipelines.inference import CapturedWeights
-from kbert.serving.precision.frozen import FrozenEncoders
+from kbert.serving.precision.frozen import FrozenWeights
 from kbert.serving.precision.integer_products import integer_products
 from kbert.serving.precision.rounding import integer_layers, integer_matrices, product_matrix
 from kbert.serving.precision.small_weights import (
@@ -32,7 +32,7 @@ class WeightSubstitutes:
         self._models = [model for model in models if isinstance(model, keras.Model)]
         # By identity: Keras variables compare by value.
         self._shared: dict[int, Any] = {}
-        self._frozen: FrozenEncoders | None = None
+        self._frozen: FrozenWeights | None = None
         self._small: dict[int, Int8Weight | HalfWeight] = {}
 
     def share(self, variable: Any, kept: Any) -> None:
@@ -53,14 +53,14 @@ class WeightSubstitutes:
                 self._small[id(kept)] = Int8Weight(kept, rounding) if is_int8 else HalfWeight(kept)
 
     def freeze(self) -> None:
-        """Makes weights constants, see `FrozenEncoders`; of int8 those that are multiplied so."""
+        """Makes weights constants, see `FrozenWeights`; of int8 those that are multiplied so."""
         kept = {key for key, stored in self._small.items() if isinstance(stored, Int8Weight)}
-        self._frozen = FrozenEncoders(self._models, lambda variable: id(variable) in kept)
+        self._frozen = FrozenWeights(self._models, lambda variable: id(variable) in kept)
         self._frozen.add(self._stored(product_matrix(one)) for one in self._integer_layers())
 
     @property
     def is_frozen(self) -> bool:
-        """Returns whether weights of encoders are constants."""
+        """Returns whether weights of encoders or translators are constants."""
         return self._frozen is not None
 
     @property
@@ -79,7 +79,7 @@ class WeightSubstitutes:
         if not self._shared and not self._small and frozen is None:
             return function
 
-        @functools.wraps(function)
+        @wraps(function)
         def computed(*arguments: Any) -> Any:
             functions = nullcontext() if frozen is None else frozen.as_functions(self._captured)
             products = integer_products(self._integer_layers(), self._stored)
@@ -91,7 +91,8 @@ class WeightSubstitutes:
     def _captured(self) -> CapturedWeights:
         if self._frozen is None:
             return CapturedWeights(self._value)
-        return CapturedWeights(self._value, self._frozen.constant)
+        graph = tf.compat.v1.get_default_graph()
+        return CapturedWeights(self._value, partial(self._frozen.constant, function=graph))
 
     def _value(self, variable: Any) -> Any:
         """Returns the value of a variable's substitute, as graph code; None if it has none."""
@@ -115,7 +116,7 @@ class WeightSubstitutes:
             for layer in tables if self._small else ():
                 stored = self._stored(layer.embeddings)
                 if stored is not None:
-                    setattr(layer, _LOOK_UP, functools.partial(_rows, stored, layer.compute_dtype))
+                    setattr(layer, _LOOK_UP, partial(_rows, stored, layer.compute_dtype))
                     stack.callback(delattr, layer, _LOOK_UP)
             yield
 

@@ -40,7 +40,7 @@ class LoopWeights(CapturedWeights):
 
     def get_current_value(self, variable: Any) -> Any:
         """Returns the tensor that replaces a variable."""
-        if id(variable) not in self._rows:
+        if id(variable) not in self._rows or self.constant(variable) is not None:
             return super().get_current_value(variable)
         group, row = self._rows[id(variable)]
         if id(group) not in self._matrices:

@@ -41,9 +41,9 @@ def test_what_it_says():
     assert "is not known to the program that exported it" in card
 
 
-def test_the_weights_of_a_frozen_encoder_are_in_the_graph():
+def test_the_constants_of_a_frozen_model_are_in_the_graph():
     card = model_card({**METADATA, "frozen": True}, None)
-    assert "its vocabulary and its encoder's other weights, has 1,500,000 bytes" in card
+    assert "its vocabulary and constant weights, has 1,500,000 bytes" in card
 
 
 def test_what_is_known_of_the_training():

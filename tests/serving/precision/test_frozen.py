@@ -13,7 +13,7 @@ from kbert.serving.export.export import export
 from kbert.serving.format.signatures import read_meta_graph
 from kbert.serving.format.version_folders import read_metadata
 from kbert.serving.loading.exported import load_export
-from kbert.serving.precision.frozen import FrozenEncoders
+from kbert.serving.precision.frozen import FrozenWeights
 from kbert.serving.precision.rounding import integer_layers
 from kbert.serving.precision.substitutes import WeightSubstitutes
 from kbert.tasks.classification.model import Classifier
@@ -72,15 +72,17 @@ def test_integers_that_are_multiplied_are_constants_too(classifier: Classifier):
 
 def test_weights_that_are_kept_stay_variables(classifier: Classifier):
     kernel = classifier.encoder.pooler.kernel
-    frozen = FrozenEncoders([classifier], lambda variable: variable is kernel)
-    assert frozen.constant(kernel) is None
+    frozen = FrozenWeights([classifier], lambda variable: variable is kernel)
+    graph = tf.Graph()
+    assert frozen.constant(kernel, graph) is None
     np.testing.assert_array_equal(
-        frozen.constant(classifier.encoder.pooler.bias), classifier.encoder.pooler.bias
+        frozen.constant(classifier.encoder.pooler.bias, graph), classifier.encoder.pooler.bias
     )
-    assert frozen.constant(classifier.encoder.embeddings.token_embedding.embeddings) is None
+    table = classifier.encoder.embeddings.token_embedding.embeddings
+    assert frozen.constant(table, graph) is None
 
 
 @pytest.mark.parametrize("model", [Meter(), keras.Sequential()], ids=["no Keras", "no encoder"])
 def test_a_model_without_an_encoder_cannot_be_frozen(model: Any):
-    with pytest.raises(ValueError, match="`frozen` must be False for a model without an encoder"):
-        FrozenEncoders([model], lambda variable: False)
+    with pytest.raises(ValueError, match="model without an encoder or an encoder-decoder of"):
+        FrozenWeights([model], lambda variable: False)
