@@ -121,7 +121,7 @@ def write_export(
         batching = None
     served: Traced = {
         task: (
-            served_function(substitutes.function(function), specs, limits[task], batching),
+            served_function(substitutes.function(function, task), specs, limits[task], batching),
             specs,
         )
         for task, (function, specs) in endpoints.items()

@@ -15,6 +15,7 @@ import numpy as np
 import tensorflow as tf
 
 from kbert.layers.embeddings import TokenEmbedding
+from kbert.serving.format.signatures import SERVING_DEFAULT
 from kbert.serving.precision.integer_products import Codes
 
 # A graph is a protocol buffer, which ends at 2 GiB.
@@ -28,7 +29,8 @@ class FrozenWeights:
     """The float weights of models' networks as arrays, tables that are looked up excepted.
 
     An encoder's are constants of all signatures, and stored once. A translator's are constants of
-    the search's steps: what is read once a sentence would gain little, and stays a variable.
+    the search's steps: what is read once a sentence would gain little, and stays a variable; and
+    only where it translates: another signature, which searches too, would store them again.
 
     Args:
         models: Keras models with an `encoder`, or translators, with a `transformer`.
@@ -68,6 +70,10 @@ class FrozenWeights:
         """Makes constants of matrices of integers that the networks' layers multiply."""
         for one in codes:
             self._arrays |= {id(part): part.numpy() for part in (one.codes, one.scales)}
+
+    def are_in(self, signature: str) -> bool:
+        """Returns whether a signature computes with the constants."""
+        return bool(self._encoders) or signature == SERVING_DEFAULT
 
     def constant(self, variable: Any, function: tf.Graph) -> np.ndarray | None:
         """Returns the array for a variable that the present graph has as a constant, else None.

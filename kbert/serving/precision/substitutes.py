@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from kbert.layers.embeddings import TokenEmbedding
 from kbert.pipelines.inference import CapturedWeights
+from kbert.serving.format.signatures import SERVING_DEFAULT
 from kbert.serving.precision.frozen import FrozenWeights
 from kbert.serving.precision.integer_products import integer_products
 from kbert.serving.precision.rounding import integer_layers, integer_matrices, product_matrix
@@ -73,26 +74,30 @@ class WeightSubstitutes:
         """Returns whether weights are stored as int8."""
         return any(isinstance(stored, Int8Weight) for stored in self._small.values())
 
-    def function(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Returns graph code that computes with the substitutes of the variables."""
+    def function(
+        self, function: Callable[..., Any], signature: str = SERVING_DEFAULT
+    ) -> Callable[..., Any]:
+        """Returns graph code of a signature, which computes with the substitutes of variables."""
         frozen = self._frozen
+        if frozen is not None and not frozen.are_in(signature):
+            frozen = None
         if not self._shared and not self._small and frozen is None:
             return function
 
         @wraps(function)
         def computed(*arguments: Any) -> Any:
-            functions = nullcontext() if frozen is None else frozen.as_functions(self._captured)
+            functions = nullcontext() if frozen is None else frozen.as_functions(captured)
             products = integer_products(self._integer_layers(), self._stored)
-            with self._captured(), self._rows(), products, functions:
+            with captured(), self._rows(), products, functions:
                 return function(*arguments)
 
-        return computed
+        def captured() -> CapturedWeights:
+            if frozen is None:
+                return CapturedWeights(self._value)
+            graph = tf.compat.v1.get_default_graph()
+            return CapturedWeights(self._value, partial(frozen.constant, function=graph))
 
-    def _captured(self) -> CapturedWeights:
-        if self._frozen is None:
-            return CapturedWeights(self._value)
-        graph = tf.compat.v1.get_default_graph()
-        return CapturedWeights(self._value, partial(self._frozen.constant, function=graph))
+        return computed
 
     def _value(self, variable: Any) -> Any:
         """Returns the value of a variable's substitute, as graph code; None if it has none."""

@@ -10,6 +10,7 @@ import pytest
 import tensorflow as tf
 
 from kbert.serving.export.export import export
+from kbert.serving.format.signatures import read_meta_graph
 from kbert.serving.format.version_folders import read_metadata
 from kbert.serving.loading.exported import load_export
 from kbert.serving.precision.rounding import has_integer_products, integer_layers
@@ -103,6 +104,9 @@ def test_an_export_answers_as_python_does(subwords: Any, tmp_path: Path):
     path = export(model, tmp_path, "small", frozen=True)
     metadata = read_metadata(path)
     assert metadata["frozen"] and metadata["weights"]["parameters"] == model.count_params()
+    # The alignment's search reads variables.
+    sizes = constants(read_meta_graph(path).graph_def, tf.float32, 64 * 192)
+    assert sizes[64 * 192] == 1
     found, expected = load_export(path).predict(TEXTS), model.translation_columns(TEXTS)
     np.testing.assert_array_equal(found["translation"], expected["translation"])
     np.testing.assert_allclose(found["score"], expected["score"], rtol=1e-5, atol=1e-6)
