@@ -27,11 +27,11 @@ LINES = [
 
 
 @functools.cache
-def small_subwords(model_type: str = "bpe") -> Subword:
-    """60 pieces of both languages."""
+def small_subwords(model_type: str = "bpe", size: int = 60) -> Subword:
+    """Pieces of both languages."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "joint.model"
-        return train_subwords([LINES], path, vocabulary_size=60, model_type=model_type)
+        return train_subwords([LINES], path, vocabulary_size=size, model_type=model_type)
 
 
 def small_translator(

@@ -30,10 +30,9 @@ from kbert.serving.precision.rounding import (
 from kbert.serving.precision.substitutes import WeightSubstitutes
 from kbert.tasks.translation.loop_weights import loop_weights
 from kbert.tasks.translation.model import Translator
-from kbert.text.subword_training import train_subwords
 from tests.small_captioner import small_captioner
 from tests.small_pipelines import TOKENIZER
-from tests.small_translator import LINES
+from tests.small_translator import LINES, small_subwords
 
 pytestmark = pytest.mark.skipif(
     not has_integer_products(), reason="this TensorFlow has no product of int8, as it has on x86"
@@ -53,9 +52,8 @@ KINDS: dict[str, Any] = {
 
 
 @pytest.fixture(scope="module")
-def subwords(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    path = tmp_path_factory.mktemp("pieces") / "joint.model"
-    return train_subwords([LINES], path, vocabulary_size=PIECES)
+def subwords() -> Any:
+    return small_subwords(size=PIECES)
 
 
 def translator(kind: str, subwords: Any) -> Translator:

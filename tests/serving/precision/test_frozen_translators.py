@@ -16,26 +16,17 @@ from kbert.serving.loading.exported import load_export
 from kbert.serving.precision.rounding import has_integer_products, integer_layers
 from kbert.serving.precision.substitutes import WeightSubstitutes
 from kbert.tasks.translation.model import Translator
-from kbert.text.subword_training import train_subwords
 from tests.serving.precision.test_conversion_decoders import KINDS, PIECES
-from tests.small_pipelines import TOKENIZER
-from tests.small_translator import LINES
+from tests.serving.precision.test_conversion_decoders import translator as random_translator
+from tests.small_translator import LINES, small_subwords
 
 TEXTS = [*LINES[:6], ""]
 
 
-@pytest.fixture(scope="module")
-def subwords(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    path = tmp_path_factory.mktemp("pieces") / "joint.model"
-    return train_subwords([LINES], path, vocabulary_size=PIECES)
-
-
-def translator(kind: str, subwords: Any) -> Translator:
+def translator(kind: str) -> Translator:
     """One with random weights, no bias of which is 0."""
-    keras.utils.set_random_seed(5)
-    tokenizer = TOKENIZER if kind == "fused" else None
-    limits = {"beam_size": 3, "nbest": 2, "length_ratio": 0.0, "length_extra": 5}
-    model = Translator(KINDS[kind](), subwords, subwords, tokenizer, **limits)
+    model = random_translator(kind, small_subwords(size=PIECES))
+    model.beam_size, model.nbest, model.length_extra = 3, 2, 5
     for variable in model.transformer.weights:
         if len(variable.shape) == 1 and variable.dtype == "float32":
             variable.assign_add(keras.random.normal(variable.shape, stddev=0.1))
@@ -71,8 +62,8 @@ SLOW = ("fused", "convs2s")
 @pytest.mark.parametrize(
     "kind", [pytest.param(k, marks=[pytest.mark.slow] * (k in SLOW)) for k in KINDS]
 )
-def test_constants_translate_as_variables_do(kind: str, subwords: Any):
-    model = translator(kind, subwords)
+def test_constants_translate_as_variables_do(kind: str):
+    model = translator(kind)
     text = tf.constant(TEXTS)
     exact, graph = traced(model, None, False)(text), traced(model, None, True)
     found = graph(text)
@@ -88,8 +79,8 @@ def test_constants_translate_as_variables_do(kind: str, subwords: Any):
     assert all("logits" not in vars(layer) for layer in model.transformer._flatten_layers())
 
 
-def test_each_matrix_of_a_step_is_one_constant(subwords: Any):
-    graph = traced(translator("transformer", subwords), None, True).graph
+def test_each_matrix_of_a_step_is_one_constant():
+    graph = traced(translator("transformer"), None, True).graph
     # By hand, of a decoder's block of width 64 and 128: query, key and value of its own attention,
     # its output, query and output of the attention to the source, both of the feed-forward; and the
     # embeddings. Keys and values of the source are no part of a step, nor is the encoder.
@@ -98,8 +89,8 @@ def test_each_matrix_of_a_step_is_one_constant(subwords: Any):
 
 
 @pytest.mark.slow
-def test_an_export_answers_as_python_does(subwords: Any, tmp_path: Path):
-    model = translator("transformer", subwords)
+def test_an_export_answers_as_python_does(tmp_path: Path):
+    model = translator("transformer")
     model.learn_shortlist(LINES, LINES)
     path = export(model, tmp_path, "small", frozen=True)
     metadata = read_metadata(path)
@@ -113,8 +104,8 @@ def test_an_export_answers_as_python_does(subwords: Any, tmp_path: Path):
 
 
 @pytest.mark.skipif(not has_integer_products(), reason="this TensorFlow has no product of int8")
-def test_integers_of_a_step_are_constants(subwords: Any):
-    model = translator("transformer", subwords)
+def test_integers_of_a_step_are_constants():
+    model = translator("transformer")
     text = tf.constant(TEXTS)
     exact, graph = traced(model, "int8", False)(text), traced(model, "int8", True)
     np.testing.assert_allclose(graph(text)["score"], exact["score"], rtol=1e-5, atol=1e-6)
