@@ -246,7 +246,7 @@ class Replay:
         """Fills the runners; returns name -> why a runner cannot be used here."""
         skipped: dict[str, str] = {}
         try:
-            self._runners["python"] = LoadedModel(self._path).run
+            self._runners["python"] = LoadedModel(self._path, rebuilt=True).run
         except Exception as error:  # TensorFlow raises any class for an invalid file
             self._tell("python", f"Python cannot load the export: {_words(error)}")
         try:

@@ -20,6 +20,7 @@ from kbert.serving.format.batching_file import MAX_BATCH_SIZE
 from kbert.serving.format.servable import check_export
 from kbert.serving.format.signatures import (
     SERVING_DEFAULT,
+    WEIGHTS,
     Signature,
     read_meta_graph,
     signatures_of,
@@ -201,7 +202,7 @@ def _write_saved_model(endpoints: Traced, folder: Path) -> Traced:
         signatures = {name: one.get_concrete_function() for name, (one, _) in traced.items()}
         module = tf.Module()
         read = {id(v): v for one in signatures.values() for v in one.variables}
-        module.weights = list(read.values())
+        setattr(module, WEIGHTS, list(read.values()))
         signatures.setdefault(SERVING_DEFAULT, next(iter(signatures.values())))
         options = tf.saved_model.SaveOptions(experimental_custom_gradients=False)
         tf.saved_model.save(module, str(folder), signatures, options)

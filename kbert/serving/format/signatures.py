@@ -16,6 +16,8 @@ from kbert.serving.format.json_tensors import numbers_of
 from kbert.serving.format.messages import client_signatures, serving_meta_graph, shape_of
 
 SERVING_DEFAULT = "serving_default"
+# The attribute of an export's module, a list, that holds its variables.
+WEIGHTS = "weights"
 # Errors that TensorFlow raises for damaged files.
 _DAMAGE = (tf.errors.OpError, RuntimeError, ValueError, IndexError, TypeError)
 # Smaller arrays may be equal by chance, such as new biases.

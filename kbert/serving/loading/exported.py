@@ -2,7 +2,7 @@
 
 import functools
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,30 +23,47 @@ from kbert.serving.format.version_folders import (
     is_version,
     read_metadata,
 )
+from kbert.serving.loading.registered_functions import RegisteredFunctions
 from kbert.serving.loading.row_batches import in_batches, size_of
 from kbert.tasks.load import load as load_model
 from kbert.tasks.registry import json_answer
 
+_Called = Callable[[str, dict[str, tf.Tensor]], Mapping[str, tf.Tensor]]
+
 
 class LoadedModel:
-    """The graph for serving and the weights of a version folder; thread-safe."""
+    """The graph for serving and the weights of a version folder; thread-safe.
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
+    `rebuilt`: whether TensorFlow makes the functions again in Python, as it does for those who have
+    no kbert, which takes longer.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], rebuilt: bool = False) -> None:
         self.path = Path(path)
         self.meta_graph = read_meta_graph(path)
         # Whether the graph itself lets concurrent requests share a batch.
         self.joins_requests = "BatchFunction" in ops_of(self.meta_graph.graph_def)
-        # Clients only see the signatures; the nodes would stay in memory for nothing.
-        self.meta_graph.ClearField("graph_def")
         self.signatures = signatures_of(self.meta_graph)
-        # The object keeps the weights alive; the signatures alone do not.
         try:
-            self._loaded: Any = tf.saved_model.load(str(path))
+            self._called = self._rebuilt() if rebuilt else self._registered()
         except (tf.errors.OpError, OSError, IndexError, ValueError) as error:
             raise ValueError(
                 f"`{path}` must be a SavedModel that TensorFlow can load, with all of its weights. "
                 f"Received: {str(error).partition(chr(10))[0]}"
             ) from error
+        # Clients only see the signatures; the nodes would stay in memory for nothing.
+        self.meta_graph.ClearField("graph_def")
+
+    def _registered(self) -> _Called:
+        try:
+            return RegisteredFunctions(self.path, self.meta_graph).run
+        except NotImplementedError:  # kbert did not write it
+            return self._rebuilt()
+
+    def _rebuilt(self) -> _Called:
+        # The object keeps the weights alive; the signatures alone do not.
+        loaded: Any = tf.saved_model.load(str(self.path))
+        return lambda signature, tensors: loaded.signatures[signature](**tensors)
 
     def run(self, signature: str, inputs: Mapping[str, Any]) -> dict[str, np.ndarray]:
         """Calls a signature once; inputs and outputs are batches (B, ...), strings are bytes."""
@@ -54,7 +71,7 @@ class LoadedModel:
             name: tf.constant(tensor.batch(name, inputs[name]), tensor.dtype)
             for name, tensor in self.signatures[signature].inputs.items()
         }
-        answers = self._loaded.signatures[signature](**tensors)
+        answers = self._called(signature, tensors)
         return {name: answer.numpy() for name, answer in answers.items()}
 
 

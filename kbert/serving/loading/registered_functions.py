@@ -1,0 +1,154 @@
+"""Signatures of an export as functions of TensorFlow's runtime, without Python objects of nodes.
+
+`tf.saved_model.load` makes an object of each node, and gives each function a copy of all that it
+calls. Here the runtime gets each function once, as in a server: an export is loaded in a fraction
+of the time, and one whose weights are constants takes a fraction of the memory.
+"""
+
+import uuid
+import weakref
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import tensorflow as tf
+from tensorflow.python.eager import context  # has no public name
+
+from kbert.serving.format.messages import client_signatures
+from kbert.serving.format.signatures import WEIGHTS
+
+_CALLS = ("PartitionedCall", "StatefulPartitionedCall")
+# Two threads read weights twice as fast as one; more are no faster.
+_READERS = 2
+
+
+class RegisteredFunctions:
+    """The signatures of an export, known to the runtime while this object lives; thread-safe.
+
+    Args:
+        path: the version folder, with the weights.
+        meta_graph: its MetaGraphDef, whose functions get other names.
+
+    Raises:
+        NotImplementedError: a signature reads more than constants and variables of `WEIGHTS`, as
+            may be in a SavedModel that kbert did not write.
+        tf.errors.OpError: the weights are not there, or damaged.
+    """
+
+    def __init__(self, path: Path, meta_graph: Any) -> None:
+        graph = meta_graph.object_graph_def
+        nodes = {node.name: node for node in meta_graph.graph_def.node}
+        self._calls = {
+            name: _call(signature, nodes, graph.concrete_functions)
+            for name, signature in client_signatures(meta_graph)
+        }
+        read = {one for call in self._calls.values() for one in call.captured}
+        self._values = _values(graph, nodes, read, path)
+        # Exports of one program, and functions of this process, may have the same names.
+        self._suffix = f"_{uuid.uuid4().hex}"
+        functions = meta_graph.graph_def.library.function
+        _rename(functions, self._suffix)
+        for function in functions:
+            context.context().add_function_def(function)
+        names = [function.signature.name for function in functions]
+        weakref.finalize(self, _remove, names).atexit = False  # the runtime ends with the process
+
+    def run(self, signature: str, inputs: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+        """Calls a signature with a tensor for each of its inputs."""
+        call = self._calls[signature]
+        arguments = [inputs[name] for name in call.inputs]
+        arguments += [self._values[one] for one in call.captured]
+        function = (call.function + self._suffix).encode()
+        answers = context.context().call_function(function, arguments, call.num_outputs)
+        return {name: answers[place] for name, place in call.outputs.items()}
+
+
+class _Call(NamedTuple):
+    """The call of a signature's function; `captured` are objects of the graph, by number."""
+
+    function: str
+    inputs: list[str]
+    captured: list[int]
+    outputs: dict[str, int]
+    num_outputs: int
+
+
+def _call(signature: Any, nodes: Mapping[str, Any], functions: Mapping[str, Any]) -> _Call:
+    outputs = {name: info.name.split(":") for name, info in signature.outputs.items()}
+    called = {node for node, _ in outputs.values()}
+    node = nodes.get(called.pop()) if len(called) == 1 else None
+    if node is None or node.op not in _CALLS or node.attr["f"].func.name not in functions:
+        raise NotImplementedError("A signature is more than the call of a function.")
+    given = {info.name.partition(":")[0]: name for name, info in signature.inputs.items()}
+    inputs = [given[one] for one in node.input if one in given]
+    function = node.attr["f"].func.name
+    captured = list(functions[function].bound_inputs)
+    places = {name: int(place) for name, (_, place) in outputs.items()}
+    return _Call(function, inputs, captured, places, len(node.attr["Tout"].list.type))
+
+
+def _values(
+    graph: Any, nodes: Mapping[str, Any], ids: Iterable[int], path: Path
+) -> dict[int, tf.Tensor]:
+    """Returns the constants, and the handles of the variables, of these objects of a graph."""
+    numbers = {
+        weight.node_id: weight.local_name
+        for child in graph.nodes[0].children
+        if child.local_name == WEIGHTS
+        for weight in graph.nodes[child.node_id].children
+    }
+    found, variables = {}, {}
+    for i in ids:
+        kind = graph.nodes[i].WhichOneof("kind")
+        if kind == "constant":
+            constant = nodes[graph.nodes[i].constant.operation].attr["value"].tensor
+            found[i] = tf.constant(tf.make_ndarray(constant))
+        elif kind == "variable" and i in numbers:
+            variables[i] = graph.nodes[i].variable.dtype
+        else:
+            raise NotImplementedError(f"A signature reads {kind} {i}.")
+    keys = [f"{WEIGHTS}/{numbers[i]}/.ATTRIBUTES/VARIABLE_VALUE" for i in variables]
+    read = _read(str(path / "variables" / "variables"), keys, list(variables.values()))
+    return found | dict(zip(variables, map(_handle, read)))
+
+
+def _read(prefix: str, keys: Sequence[str], dtypes: Sequence[int]) -> list[tf.Tensor]:
+    def read(reader: int) -> list[tf.Tensor]:
+        names, types = keys[reader::_READERS], dtypes[reader::_READERS]
+        if not names:
+            return []
+        given = {"tensor_names": names, "shape_and_slices": [""] * len(names), "dtypes": types}
+        return list(tf.raw_ops.RestoreV2(prefix=prefix, **given))
+
+    found: list[Any] = [None] * len(keys)
+    with ThreadPoolExecutor(_READERS) as pool:
+        for reader, tensors in enumerate(pool.map(read, range(_READERS))):
+            found[reader::_READERS] = tensors
+    return found
+
+
+def _handle(value: tf.Tensor) -> tf.Tensor:
+    """Returns the handle of a new variable, which lives as long as the handle."""
+    name = context.anonymous_name()
+    handle = tf.raw_ops.VarHandleOp(dtype=value.dtype, shape=value.shape, shared_name=name)
+    tf.raw_ops.AssignVariableOp(resource=handle, value=value)
+    return handle
+
+
+def _rename(functions: Sequence[Any], suffix: str) -> None:
+    """Appends to the names of functions, there and where they are called."""
+    names = {function.signature.name for function in functions}
+    for function in functions:
+        function.signature.name += suffix
+        for node in function.node_def:
+            for value in node.attr.values():
+                called = [value.func] if value.HasField("func") else value.list.func
+                for one in called:
+                    if one.name in names:
+                        one.name += suffix
+
+
+def _remove(names: Iterable[str]) -> None:
+    for name in names:
+        context.context().remove_function(name)
