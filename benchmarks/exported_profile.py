@@ -3,7 +3,7 @@
     python benchmarks/exported_profile.py
 
 The shipped models of sentiment, questions and entities, with weights as variables and as constants
-(`--frozen`), on one thread, so that parts add up. The kernels' times are those of TensorFlow's
+(`--frozen`), in float32 and int8, on one thread, so that parts add up. The kernels' times are those of TensorFlow's
 trace, of the request whose kernels took least; `all_ms` is the least time of requests without a
 trace, and `dispatch_ms` what the kernels do not take of it. Text becomes tokens until the first
 product of matrices begins; behind the last one is the answer.
@@ -22,6 +22,8 @@ from kbert.serving.export.export import export
 
 v1 = tf.compat.v1
 MODELS = {"class": "minilm-sentiment", "answer": "minilm-squad", "entities": "minilm-ner"}
+INT8, FROZEN = {"precision": "int8"}, {"frozen": True}
+WAYS: dict[str, Any] = {"": {}, "frozen": FROZEN, "int8": INT8, "int8, frozen": INT8 | FROZEN}
 CONTEXT = "The Apollo program, also known as Project Apollo, landed the first humans on the Moon. "
 REQUESTS: dict[str, dict[str, list[str]]] = {
     "class": {"text": ["it 's a charming and often affecting journey through one family ."]},
@@ -99,7 +101,7 @@ def measure(folder: Path, request: dict[str, list[str]], requests: int) -> dict[
 
 
 def main() -> None:
-    """Profiles each task in both ways."""
+    """Profiles each task in all ways."""
     arguments_parser = parser("exported_profile", __doc__)
     arguments_parser.add_argument("--requests", type=int, default=60, help="of each row")
     arguments = arguments_parser.parse_args()
@@ -107,10 +109,10 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as temporary:
         for work, name in MODELS.items():
             model = kbert.load(name)
-            for frozen in (False, True):
-                folder = export(model, Path(temporary) / str(frozen), work, frozen=frozen)
+            for weights, options in WAYS.items():
+                folder = export(model, Path(temporary) / f"of {weights}", work, **options)
                 row = measure(folder, REQUESTS[work], arguments.requests)
-                rows.append({"work": work, "weights": "frozen" if frozen else "variables", **row})
+                rows.append({"work": work, "weights": weights or "variables", **row})
     write(arguments.output, {"rows": rows}, [], {"requests": arguments.requests, "threads": 1})
 
 
