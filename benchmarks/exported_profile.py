@@ -3,10 +3,10 @@
     python benchmarks/exported_profile.py
 
 The shipped models of sentiment, questions and entities, with weights as variables and as constants
-(`--frozen`), in float32 and int8, on one thread, so that parts add up. The kernels' times are those of TensorFlow's
-trace, of the request whose kernels took least; `all_ms` is the least time of requests without a
-trace, and `dispatch_ms` what the kernels do not take of it. Text becomes tokens until the first
-product of matrices begins; behind the last one is the answer.
+(`--frozen`), in float32 and int8, on one thread, so that parts add up. Times of kernels are those
+of TensorFlow's trace, of the request whose kernels took least; `all_ms` is the least time of those
+without a trace, and `dispatch_ms` what the kernels do not take of it. Text becomes tokens until the
+first product of matrices begins; behind the last one is the answer.
 """
 
 import tempfile
