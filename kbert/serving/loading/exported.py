@@ -23,7 +23,7 @@ from kbert.serving.format.version_folders import (
     is_version,
     read_metadata,
 )
-from kbert.serving.loading.registered_functions import RegisteredFunctions
+from kbert.serving.loading.registered_functions import OtherSavedModel, RegisteredFunctions
 from kbert.serving.loading.row_batches import in_batches, size_of
 from kbert.tasks.load import load as load_model
 from kbert.tasks.registry import json_answer
@@ -57,7 +57,7 @@ class LoadedModel:
     def _registered(self) -> _Called:
         try:
             return RegisteredFunctions(self.path, self.meta_graph).run
-        except NotImplementedError:  # kbert did not write it
+        except OtherSavedModel:
             return self._rebuilt()
 
     def _rebuilt(self) -> _Called:

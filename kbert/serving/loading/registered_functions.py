@@ -23,6 +23,10 @@ _CALLS = ("PartitionedCall", "StatefulPartitionedCall")
 _READERS = 2
 
 
+class OtherSavedModel(Exception):
+    """A SavedModel of another form than kbert's: only `tf.saved_model.load` can load it."""
+
+
 class RegisteredFunctions:
     """The signatures of an export, known to the runtime while this object lives; thread-safe.
 
@@ -31,8 +35,8 @@ class RegisteredFunctions:
         meta_graph: its MetaGraphDef, whose functions get other names.
 
     Raises:
-        NotImplementedError: a signature reads more than constants and variables of `WEIGHTS`, as
-            may be in a SavedModel that kbert did not write.
+        OtherSavedModel: a signature reads more than constants and variables of `WEIGHTS`, as may be
+            in a SavedModel that kbert did not write.
         tf.errors.OpError: the weights are not there, or damaged.
     """
 
@@ -49,10 +53,11 @@ class RegisteredFunctions:
         self._suffix = f"_{uuid.uuid4().hex}"
         functions = meta_graph.graph_def.library.function
         _rename(functions, self._suffix)
+        names: list[str] = []  # what an error leaves behind is removed too
+        weakref.finalize(self, _remove, names).atexit = False  # the runtime ends with the process
         for function in functions:
             context.context().add_function_def(function)
-        names = [function.signature.name for function in functions]
-        weakref.finalize(self, _remove, names).atexit = False  # the runtime ends with the process
+            names.append(function.signature.name)
 
     def run(self, signature: str, inputs: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
         """Calls a signature with a tensor for each of its inputs."""
@@ -79,7 +84,7 @@ def _call(signature: Any, nodes: Mapping[str, Any], functions: Mapping[str, Any]
     called = {node for node, _ in outputs.values()}
     node = nodes.get(called.pop()) if len(called) == 1 else None
     if node is None or node.op not in _CALLS or node.attr["f"].func.name not in functions:
-        raise NotImplementedError("A signature is more than the call of a function.")
+        raise OtherSavedModel("A signature is more than the call of a function.")
     given = {info.name.partition(":")[0]: name for name, info in signature.inputs.items()}
     inputs = [given[one] for one in node.input if one in given]
     function = node.attr["f"].func.name
@@ -107,7 +112,7 @@ def _values(
         elif kind == "variable" and i in numbers:
             variables[i] = graph.nodes[i].variable.dtype
         else:
-            raise NotImplementedError(f"A signature reads {kind} {i}.")
+            raise OtherSavedModel(f"A signature reads {kind} {i}.")
     keys = [f"{WEIGHTS}/{numbers[i]}/.ATTRIBUTES/VARIABLE_VALUE" for i in variables]
     read = _read(str(path / "variables" / "variables"), keys, list(variables.values()))
     return found | dict(zip(variables, map(_handle, read)))

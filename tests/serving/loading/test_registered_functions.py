@@ -12,7 +12,7 @@ from tensorflow.python.eager import context
 from kbert.serving.format.signatures import read_meta_graph
 from kbert.serving.loading import exported
 from kbert.serving.loading.exported import LoadedModel
-from kbert.serving.loading.registered_functions import RegisteredFunctions
+from kbert.serving.loading.registered_functions import OtherSavedModel, RegisteredFunctions
 
 
 @pytest.fixture
@@ -78,7 +78,7 @@ def test_other_saved_models_are_left_to_tensorflow(tmp_path: Path):
 
     words = Words()
     tf.saved_model.save(words, str(tmp_path), words.ids)
-    with pytest.raises(NotImplementedError, match="reads resource"):
+    with pytest.raises(OtherSavedModel, match="reads resource"):
         RegisteredFunctions(tmp_path, read_meta_graph(tmp_path))
     found = LoadedModel(tmp_path).run("serving_default", {"text": ["bad", "film"]})
     assert found["id"].tolist() == [2, 0]
@@ -96,7 +96,7 @@ def test_variables_that_are_no_list_are_left_to_tensorflow(tmp_path: Path):
 
     model = Sum()
     tf.saved_model.save(model, str(tmp_path), model.sums)
-    with pytest.raises(NotImplementedError, match="reads variable"):
+    with pytest.raises(OtherSavedModel, match="reads variable"):
         RegisteredFunctions(tmp_path, read_meta_graph(tmp_path))
     assert LoadedModel(tmp_path).run("serving_default", {"x": [1.0]})["y"].tolist() == [3.0]
 
@@ -106,3 +106,15 @@ def test_damaged_weights_are_told(meter: Path):
     data.write_bytes(b"")
     with pytest.raises(tf.errors.OpError):
         RegisteredFunctions(meter, read_meta_graph(meter))
+
+
+def test_a_broken_library_leaves_nothing_in_the_runtime(meter: Path):
+    meta_graph = read_meta_graph(meter)
+    functions = meta_graph.graph_def.library.function
+    functions.add().CopyFrom(functions[0])  # of the same name, with another body
+    functions[-1].node_def.add(name="more", op="NoOp")
+    before = set(context.context().list_function_names())
+    with pytest.raises(tf.errors.OpError):
+        RegisteredFunctions(meter, meta_graph)
+    gc.collect()
+    assert not set(context.context().list_function_names()) - before
