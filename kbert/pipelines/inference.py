@@ -13,8 +13,11 @@ from kbert.pipelines.signatures import model_inputs
 from kbert.text.graph_functions import map_in_chunks, places_in_chunks
 from kbert.text.sequences.packing import PackedText
 
-# Enough rows for matrix products at full speed, few enough to leave most of the padding out.
-CHUNK_CELLS = 512
+# Enough rows for matrix products at full speed, few enough to leave most of the padding out, and
+# for both of two threads to have chunks.
+CHUNK_CELLS = 256
+# Threads that work at chunks of their own wait less for each other than those that share products.
+_CHUNKS_AT_ONCE = 4
 
 
 class CapturedWeights(keras.StatelessScope):
@@ -24,7 +27,8 @@ class CapturedWeights(keras.StatelessScope):
     called once per graph, outside the loops that read the variable, and only for those that are
     read: a graph stores what it captures. `constant` returns an array for a variable that becomes
     a constant, here and in scopes within, else None: one in each graph that reads it, the body of a
-    loop too, since a product with what a loop captured is no product with a constant.
+    loop too, since a product with what a loop captured is no product with a constant. `around` is
+    the scope in which this one is entered.
     """
 
     def __init__(
@@ -36,17 +40,17 @@ class CapturedWeights(keras.StatelessScope):
         self._value, self._constant = value, constant
         self._graph = tf.compat.v1.get_default_graph()
         self._made: dict[tuple[int, Any], Any] = {}
-        self._around: CapturedWeights | None = None
+        self.around: CapturedWeights | None = None
 
     def __enter__(self) -> Self:
-        self._around = _INNERMOST.get()
+        self.around = _INNERMOST.get()
         _INNERMOST.set(self)
         super().__enter__()
         return self
 
     def __exit__(self, *raised: Any) -> None:
         super().__exit__(*raised)
-        _INNERMOST.set(self._around)
+        _INNERMOST.set(self.around)
 
     def get_current_value(self, variable: Any) -> Any:
         """Returns the tensor that replaces a variable, or None."""
@@ -59,8 +63,8 @@ class CapturedWeights(keras.StatelessScope):
     def constant(self, variable: Any) -> np.ndarray | None:
         """Returns the array for a variable that is a constant of this scope or of one around it."""
         array = self._constant(variable)
-        if array is None and self._around is not None:
-            return self._around.constant(variable)
+        if array is None and self.around is not None:
+            return self.around.constant(variable)
         return array
 
     def _once(self, variable: Any, value: Callable[[Any], Any]) -> Any:
@@ -75,6 +79,14 @@ class CapturedWeights(keras.StatelessScope):
 
 
 _INNERMOST: ContextVar[CapturedWeights | None] = ContextVar("captured_weights", default=None)
+
+
+def innermost_weights() -> CapturedWeights:
+    """Returns the innermost scope of captured weights; there must be one."""
+    scope = _INNERMOST.get()
+    if scope is None:
+        raise RuntimeError("`innermost_weights` must be called within `CapturedWeights`.")
+    return scope
 
 
 def read_once(variable: tf.Variable) -> tf.Tensor:
@@ -131,5 +143,6 @@ def packed_chunks(
         return [tf.cast(found, tf.float32)]
 
     outputs = [tf.TensorSpec((None, width), tf.float32)]
-    (found,) = map_in_chunks(run, packed.lengths, chunk_cells, outputs)
+    with captured_weights():
+        (found,) = map_in_chunks(run, packed.lengths, chunk_cells, outputs, _CHUNKS_AT_ONCE)
     return tf.gather(found, places_in_chunks(packed.lengths))

@@ -7,7 +7,7 @@ each matrix of the decoder for each token, up to a half.
 
 import functools
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import keras
@@ -15,6 +15,7 @@ import numpy as np
 import tensorflow as tf
 
 from kbert.layers.embeddings import TokenEmbedding
+from kbert.pipelines.inference import CapturedWeights, innermost_weights
 from kbert.serving.format.signatures import SERVING_DEFAULT
 from kbert.serving.precision.integer_products import Codes
 
@@ -23,6 +24,8 @@ _MOST_BYTES = 1_500_000_000
 _FROZEN = ("float32", "bfloat16")
 # The methods that are replaced while a graph is traced.
 _CALL, _LOGITS = keras.layers.Layer.call.__name__, TokenEmbedding.logits.__name__
+
+_Source = Callable[[CapturedWeights], tf.Tensor]
 
 
 class FrozenWeights:
@@ -86,17 +89,16 @@ class FrozenWeights:
         return array if self._encoders or _is_of_steps(function) else None
 
     @contextmanager
-    def as_functions(self, captured: Callable[[], AbstractContextManager[Any]]) -> Iterator[None]:
+    def as_functions(self) -> Iterator[None]:
         """Makes each encoder one function of the graph, so that its constants are stored once.
 
-        All signatures call that function; TensorFlow puts its nodes in the places of the calls.
-        `captured` makes the scope in which the function's own graph finds its weights. In steps of
-        a search the tables of a translator make logits of constants.
+        All signatures call that function; TensorFlow puts its nodes in the places of the calls. In
+        steps of a search the tables of a translator make logits of constants.
         """
         with ExitStack() as stack:
             for encoder in self._encoders:
                 if id(encoder) not in self._functions:
-                    self._functions[id(encoder)] = _as_function(encoder.call, captured)
+                    self._functions[id(encoder)] = _EncoderFunction(encoder.call)
                 setattr(encoder, _CALL, self._functions[id(encoder)])
                 stack.callback(delattr, encoder, _CALL)
             function = tf.compat.v1.get_default_graph()
@@ -130,16 +132,56 @@ def _logits(
     return tf.nn.bias_add(product, tf.constant(least, states.dtype))
 
 
-def _as_function(
-    call: Callable[..., Any], captured: Callable[[], AbstractContextManager[Any]]
-) -> Callable[..., Any]:
-    def encode(inputs: dict[str, Any]) -> Any:
-        with captured():
-            return call(inputs, training=False)
+class _EncoderFunction:
+    """A call of an encoder as a function that graphs call, each with the variables that it read.
 
-    encoded = tf.function(encode, autograph=False)
+    So a graph reads them outside of its loops, whose iterations can run side by side.
+    """
 
-    def called(inputs: dict[str, Any], training: bool | None = None) -> Any:
-        return encoded(inputs)
+    def __init__(self, call: Callable[..., Any]) -> None:
+        self._call = call
+        self._made: dict[Any, tuple[Any, list[_Source]]] = {}
 
-    return called
+    def __call__(self, inputs: dict[str, tf.Tensor], training: bool | None = None) -> Any:
+        specs = {k: tf.TensorSpec([None] * v.shape.rank, v.dtype) for k, v in inputs.items()}
+        key = tuple(sorted(specs.items()))
+        if key not in self._made:
+            self._made[key] = self._traced(specs)
+        function, sources = self._made[key]
+        scope = innermost_weights()
+        function.set_external_captures([source(scope) for source in sources])
+        return function(inputs)
+
+    def _traced(self, specs: dict[str, tf.TensorSpec]) -> tuple[Any, list[_Source]]:
+        weights = _WeightsOfCallers()
+
+        def encode(inputs: dict[str, tf.Tensor]) -> Any:
+            with weights:
+                return self._call(inputs, training=False)
+
+        function = tf.function(encode, autograph=False).get_concrete_function(specs)
+        return function, [weights.sources[id(one)] for one in function.captured_inputs]
+
+
+class _WeightsOfCallers(CapturedWeights):
+    """Scope of a function: constants, and for the rest the values of the scope that calls it.
+
+    `sources` are, by the identity of a tensor that the function captures, how a scope gives it.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(lambda variable: None)
+        self.sources: dict[int, _Source] = {}
+
+    def get_current_value(self, variable: Any) -> Any:
+        return self._given(variable, CapturedWeights.get_current_value)
+
+    def read(self, variable: tf.Variable) -> tf.Tensor:
+        return self._given(variable, CapturedWeights.read)
+
+    def _given(self, variable: Any, method: Callable[[CapturedWeights, Any], Any]) -> Any:
+        if self.around is None or self.constant(variable) is not None:
+            return method(self, variable)
+        tensor = method(self.around, variable)
+        self.sources[id(tensor)] = lambda scope: method(scope, variable)
+        return tensor

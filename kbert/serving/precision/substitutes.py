@@ -86,7 +86,7 @@ class WeightSubstitutes:
 
         @wraps(function)
         def computed(*arguments: Any) -> Any:
-            functions = nullcontext() if frozen is None else frozen.as_functions(captured)
+            functions = nullcontext() if frozen is None else frozen.as_functions()
             products = integer_products(self._integer_layers(), self._stored)
             with captured(), self._rows(), products, functions:
                 return function(*arguments)
@@ -95,7 +95,7 @@ class WeightSubstitutes:
             if frozen is None:
                 return CapturedWeights(self._value)
             graph = tf.compat.v1.get_default_graph()
-            return CapturedWeights(self._value, partial(frozen.constant, function=graph))
+            return CapturedWeights(self._read, partial(frozen.constant, function=graph))
 
         return computed
 
@@ -105,6 +105,11 @@ class WeightSubstitutes:
         if stored is not None:
             return stored.matrix()
         return None if kept is None else kept.value
+
+    def _read(self, variable: Any) -> tf.Tensor:
+        value = self._value(variable)
+        # Not `.value`: that asks the scope, and in a layer it has the layer's precision.
+        return tf.convert_to_tensor(variable._value) if value is None else value
 
     def _stored(self, variable: Any) -> Any:
         return self._small.get(id(self._shared.get(id(variable), variable)))

@@ -70,6 +70,31 @@ def test_integers_that_are_multiplied_are_constants_too(classifier: Classifier):
     assert stored[1] > 0  # tables remain
 
 
+@pytest.mark.parametrize("frozen", [False, True])
+@pytest.mark.parametrize("precision", [None, "int8"])
+def test_chunks_of_a_batch_run_side_by_side(
+    classifier: Classifier, tmp_path: Path, precision: str | None, frozen: bool
+):
+    # A loop that reads variables would run one chunk at a time.
+    path = export(classifier, tmp_path, max_batch_size=0, precision=precision, frozen=frozen)
+    functions = {one.signature.name: one for one in read_meta_graph(path).graph_def.library.function}
+
+    def operations(name: str) -> set[str]:
+        found: set[str] = set()
+        for node in functions[name].node_def:
+            found.add(node.op)
+            for value in node.attr.values():
+                found |= operations(value.func.name) if value.func.name else set()
+        return found
+
+    nodes = [node for function in functions.values() for node in function.node_def]
+    loops = [n for n in nodes if "While" in n.op and n.attr["parallel_iterations"].i > 1]
+    assert loops
+    for loop in loops:
+        assert loop.op == "StatelessWhile"
+        assert "ReadVariableOp" not in operations(loop.attr["body"].func.name)
+
+
 def test_weights_that_are_kept_stay_variables(classifier: Classifier):
     kernel = classifier.encoder.pooler.kernel
     frozen = FrozenWeights([classifier], lambda variable: variable is kernel)
