@@ -6,7 +6,8 @@ The shipped models of sentiment, questions and entities: sentences of SST-2's de
 SQuAD's dev set on paragraphs of about 150 words, and posts of WNUT-17. kbert runs SavedModels in
 Python; ONNX Runtime the same networks, written by `kbert export --format onnx`, with `tokenizers`
 and the lines of docs/export.md in NumPy. Its int8 files are those of `quantize_dynamic` with scales
-for each channel. Every process uses all cores and begins with one text.
+for each channel. Every process uses all cores and begins with one text; "1 thread" is one for each
+of TensorFlow's operations (`TF_NUM_INTRAOP_THREADS=1`), of which several run side by side.
 """
 
 import json
@@ -75,10 +76,10 @@ def main() -> None:
         write_models(folder)
         (folder / "texts.json").write_text(json.dumps(given))
         settings = {"data": str(folder / "texts.json"), "batch": BATCH}
-        played = [
-            Contender(way, "contenders.kbert_exports", WORKS, **settings, folder=str(folder / way))
-            for way in WAYS
-        ]
+        own = {way: {"folder": str(folder / way), "intra": 0} for way in WAYS}
+        own |= {f"{way}, 1 thread": {**of, "intra": 1} for way, of in own.items()}
+        module = "contenders.kbert_exports"
+        played = [Contender(name, module, WORKS, **settings, **of) for name, of in own.items()]
         for name, files in (("ONNX Runtime", "onnx"), ("ONNX Runtime int8", "onnx int8")):
             module, python = "peers.onnxruntime_tasks", arguments.peer_python
             one = Contender(name, module, WORKS, python, **settings, folder=str(folder / files))
@@ -96,7 +97,7 @@ def rows(work: str, played: list[Contender], count: int) -> list[dict[str, Any]]
     found = []
     for name, one in run.items():
         same = [a == b for a, b in zip(one.facts[work], peer.facts[work], strict=True)]
-        of_precision = run["ONNX Runtime int8" if name.endswith("int8") else "ONNX Runtime"]
+        of_precision = run["ONNX Runtime int8" if "int8" in name else "ONNX Runtime"]
         found.append(
             {
                 "work": work,

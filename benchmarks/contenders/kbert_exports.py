@@ -8,6 +8,8 @@ from side_by_side.turns import Turns
 
 turns = Turns()
 
+import tensorflow as tf
+
 from kbert.serving.loading.exported import Exported, load_export
 
 
@@ -20,6 +22,7 @@ def entities(exported: Exported, text: str) -> list[list[str]]:
 
 def main() -> None:
     """Answers with milliseconds of all texts of a work."""
+    tf.config.threading.set_intra_op_parallelism_threads(turns.settings["intra"])  # 0: all cores
     given = json.loads(Path(turns.settings["data"]).read_text())
     folder, batch = Path(turns.settings["folder"]), turns.settings["batch"]
     models = {path.name: load_export(path / "1") for path in folder.iterdir() if path.is_dir()}

@@ -77,7 +77,8 @@ def test_chunks_of_a_batch_run_side_by_side(
 ):
     # A loop that reads variables would run one chunk at a time.
     path = export(classifier, tmp_path, max_batch_size=0, precision=precision, frozen=frozen)
-    functions = {one.signature.name: one for one in read_meta_graph(path).graph_def.library.function}
+    library = read_meta_graph(path).graph_def.library
+    functions = {one.signature.name: one for one in library.function}
 
     def operations(name: str) -> set[str]:
         found: set[str] = set()
