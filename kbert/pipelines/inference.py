@@ -1,6 +1,6 @@
 """Graph code of inference: weights read once before loops, and texts in chunks of one length."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Self
@@ -116,6 +116,17 @@ def captured_weights() -> Iterator[None]:
         yield
 
 
+def map_side_by_side(
+    function: Callable[[tf.Tensor], Sequence[tf.Tensor]],
+    lengths: tf.Tensor,
+    chunk_cells: int,
+    outputs: Sequence[tf.TensorSpec],
+) -> list[tf.Tensor]:
+    """Does as `map_in_chunks` for a function that reads weights; several chunks run at once."""
+    with captured_weights():
+        return map_in_chunks(function, lengths, chunk_cells, outputs, _CHUNKS_AT_ONCE)
+
+
 def packed_chunks(
     function: Callable[[dict[str, Any]], tf.Tensor],
     packed: PackedText,
@@ -143,6 +154,5 @@ def packed_chunks(
         return [tf.cast(found, tf.float32)]
 
     outputs = [tf.TensorSpec((None, width), tf.float32)]
-    with captured_weights():
-        (found,) = map_in_chunks(run, packed.lengths, chunk_cells, outputs, _CHUNKS_AT_ONCE)
+    (found,) = map_side_by_side(run, packed.lengths, chunk_cells, outputs)
     return tf.gather(found, places_in_chunks(packed.lengths))

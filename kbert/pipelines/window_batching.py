@@ -18,9 +18,10 @@ from kbert.pipelines.batching import (
     check_targets,
     check_vocabulary,
 )
+from kbert.pipelines.inference import map_side_by_side
 from kbert.pipelines.signatures import model_inputs
 from kbert.pipelines.text_inputs import as_column, listed
-from kbert.text.graph_functions import cached_graph, map_in_chunks
+from kbert.text.graph_functions import cached_graph
 from kbert.text.sequences.packing import (
     Windows,
     WindowTokens,
@@ -45,7 +46,8 @@ class WindowBatching(Batching):
     takes. `graph_settings` are attributes that the function depends on besides weights and windows.
     """
 
-    chunk_tokens = EVALUATION_TOKENS
+    # Positions that the model reads at a time: enough for its products, and several fit beside it.
+    chunk_tokens = 1024
 
     @staticmethod
     def default_lengths(model_class: Any, positions: int) -> dict[str, int]:
@@ -153,7 +155,7 @@ class WindowBatching(Batching):
             tokens = lay_out(some, contexts, questions, self.model.tokenizer.vocabulary)
             return read(self.model(model_inputs(tokens), training=False), tokens, some)
 
-        return map_in_chunks(run, windows.lengths, self.chunk_tokens, outputs)
+        return map_side_by_side(run, windows.lengths, self.chunk_tokens, outputs)
 
     def predict_columns(
         self,

@@ -10,7 +10,6 @@ import tensorflow as tf
 
 from kbert.data.batches.plans import batch_plan
 from kbert.pipelines import window_batching as window_batching
-from kbert.pipelines.batching import EVALUATION_TOKENS
 from kbert.pipelines.task_model import TaskModel
 from kbert.pipelines.window_batching import PREDICTION_ROWS, WindowBatching
 from tests.pipelines.reading_reference import same_row, tokens_of, window_logits
@@ -77,7 +76,7 @@ def test_logits_of_all_windows(model):
     assert sorted(found) == sorted(expected) and len(row) == len(expected)
     for place, wanted in expected.items():
         np.testing.assert_allclose(found[place][: len(wanted)], wanted, atol=1e-4)
-    assert all(width <= EVALUATION_TOKENS for width in widths)
+    assert all(width <= model.batching.chunk_tokens for width in widths)
 
 
 @pytest.mark.parametrize("cells", [1, 100])
@@ -88,6 +87,19 @@ def test_chunks_of_any_size_give_the_same(model, cells):
     values = smaller.answer(*map(tf.constant, some))
     rows = [{name: column[i].numpy() for name, column in values.items()} for i in range(3)]
     agree(rows, model.predict(tuple(some)))
+
+
+def test_chunks_run_side_by_side(model):
+    # A loop that reads variables would run one chunk at a time.
+    traced = tf.function(model.answer, SPECS, autograph=False).get_concrete_function()
+    graph = traced.graph.as_graph_def()
+    nodes = [node for part in (graph, *graph.library.function) for node in nodes_of(part)]
+    loops = [n for n in nodes if "While" in n.op and n.attr["parallel_iterations"].i == 4]
+    assert [loop.op for loop in loops] == ["StatelessWhile"]
+
+
+def nodes_of(part):
+    return part.node if hasattr(part, "node") else part.node_def
 
 
 def test_predict_keeps_the_order_of_many_rows(model):

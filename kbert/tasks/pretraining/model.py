@@ -13,7 +13,7 @@ from kbert.checkpoints.arrays.checkpoint import Checkpoint
 from kbert.checkpoints.arrays.encoder_layout import CAUSAL
 from kbert.models.encoder import Encoder
 from kbert.pipelines.batching import holds_texts
-from kbert.pipelines.inference import packed_chunks
+from kbert.pipelines.inference import map_side_by_side, packed_chunks
 from kbert.pipelines.signatures import Signature, model_inputs, text_specs
 from kbert.pipelines.text_inputs import read_single_texts
 from kbert.pipelines.window_batching import WindowBatching
@@ -198,7 +198,8 @@ class MaskedLanguageModel(Pretraining):
             tf.TensorSpec((None,), tf.int32),
             tf.TensorSpec((None, self.encoder.hidden_dim), tf.float32),
         ]
-        place, states = map_in_chunks(run, windows.lengths, self.batching.chunk_tokens, outputs)
+        cells = self.batching.chunk_tokens
+        place, states = map_side_by_side(run, windows.lengths, cells, outputs)
         order = tf.argsort(place)
         return tf.gather(place, order), tf.gather(states, order)
 
