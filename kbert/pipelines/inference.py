@@ -67,6 +67,12 @@ class CapturedWeights(keras.StatelessScope):
             return self.around.constant(variable)
         return array
 
+    def outer_value(self, variable: Any) -> tf.Tensor:
+        """Returns the value that a variable has outside of this scope."""
+        around = self.original_scope  # an export's substitutes for weights
+        found = None if around is None else around.get_current_value(variable)
+        return value_of(variable) if found is None else found
+
     def _once(self, variable: Any, value: Callable[[Any], Any]) -> Any:
         array, graph = self.constant(variable), self._graph
         if array is not None:
@@ -79,6 +85,12 @@ class CapturedWeights(keras.StatelessScope):
 
 
 _INNERMOST: ContextVar[CapturedWeights | None] = ContextVar("captured_weights", default=None)
+
+
+def value_of(variable: Any) -> tf.Tensor:
+    """Returns the value of a Keras variable, whatever scope replaces it."""
+    # Not `.value`: that asks the scope, and in a layer it has the layer's precision.
+    return tf.convert_to_tensor(variable._value)
 
 
 def innermost_weights() -> CapturedWeights:
@@ -106,13 +118,8 @@ def captured_weights() -> Iterator[None]:
         yield
         return
 
-    def value(variable: Any) -> Any:
-        around = scope.original_scope  # an export's substitutes for weights
-        found = None if around is None else around.get_current_value(variable)
-        # Not `.value`: that asks the scope, and in a layer it has the layer's precision.
-        return tf.convert_to_tensor(variable._value) if found is None else found
-
-    with (scope := CapturedWeights(value)):
+    scope = CapturedWeights(lambda variable: scope.outer_value(variable))
+    with scope:
         yield
 
 

@@ -10,7 +10,7 @@ import keras
 import tensorflow as tf
 
 from kbert.layers.embeddings import TokenEmbedding
-from kbert.pipelines.inference import CapturedWeights
+from kbert.pipelines.inference import CapturedWeights, value_of
 from kbert.serving.format.signatures import SERVING_DEFAULT
 from kbert.serving.precision.frozen import FrozenWeights
 from kbert.serving.precision.integer_products import integer_products
@@ -108,8 +108,7 @@ class WeightSubstitutes:
 
     def _read(self, variable: Any) -> tf.Tensor:
         value = self._value(variable)
-        # Not `.value`: that asks the scope, and in a layer it has the layer's precision.
-        return tf.convert_to_tensor(variable._value) if value is None else value
+        return value_of(variable) if value is None else value
 
     def _stored(self, variable: Any) -> Any:
         return self._small.get(id(self._shared.get(id(variable), variable)))

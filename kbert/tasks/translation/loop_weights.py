@@ -22,7 +22,7 @@ class LoopWeights(CapturedWeights):
     """
 
     def __init__(self, variables: Sequence[Any]) -> None:
-        super().__init__(self._read)
+        super().__init__(self.outer_value)
         groups: dict[tuple[int, str], list[Any]] = {}
         for variable in variables:
             if len(variable.shape) == 1:
@@ -32,12 +32,6 @@ class LoopWeights(CapturedWeights):
         self._matrices: dict[int, Any] = {}
         self._unstacked: dict[tuple[int, int], list[Any]] = {}
 
-    def _read(self, variable: Any) -> Any:
-        around = self.original_scope  # an export's substitutes for weights
-        found = None if around is None else around.get_current_value(variable)
-        # Not `.value`: that asks the scope, and in a layer it has the layer's precision.
-        return tf.convert_to_tensor(variable._value) if found is None else found
-
     def get_current_value(self, variable: Any) -> Any:
         """Returns the tensor that replaces a variable."""
         if id(variable) not in self._rows or self.constant(variable) is not None:
@@ -45,7 +39,7 @@ class LoopWeights(CapturedWeights):
         group, row = self._rows[id(variable)]
         if id(group) not in self._matrices:
             with self._graph.as_default():
-                self._matrices[id(group)] = tf.stack([self._read(v) for v in group])
+                self._matrices[id(group)] = tf.stack([self.outer_value(v) for v in group])
         # Once in each graph, so that a loop within this one has the matrix as its variable.
         key = id(group), id(tf.compat.v1.get_default_graph())
         if key not in self._unstacked:
