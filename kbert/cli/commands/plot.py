@@ -233,7 +233,8 @@ def _attention(tokens: Any, scores: Any, layer: int | None, head: int | None) ->
     chosen = scores[number]  # (N, T, T)
     _check_head(head, len(chosen))
     matrix = chosen.mean(axis=0) if head is None else chosen[head - 1]
-    return plot_attention(tokens, tokens, matrix, f"attention, {_which(number, head)}")
+    title = _title("attention", number, len(scores), head, len(chosen))
+    return plot_attention(tokens, tokens, matrix, title)
 
 
 def _alignment(model: Any, text: str, layer: int | None, head: int | None, pieces: bool) -> Any:
@@ -241,15 +242,17 @@ def _alignment(model: Any, text: str, layer: int | None, head: int | None, piece
     from kbert.tasks.translation.alignment import alignment_of_text, check_attends
 
     check_attends(model)
-    number = _layer(layer, model.transformer.num_decoder_layers) if layer else None
-    _check_head(head, model.transformer.num_heads)
+    layers, heads = model.transformer.num_decoder_layers, model.transformer.num_heads
+    number = _layer(layer, layers) if layer else None
+    _check_head(head, heads)
     found = alignment_of_text(model, text)
     number = found.layer if layer is None else number
     if not found.target:
         raise ValueError("`--text` must have something to translate. Received: an empty text")
     shown = found if pieces else found.in_words()
     matrix = shown.mean(number, None if head is None else head - 1)
-    return plot_alignment(shown.source, shown.target, matrix, f"alignment, {_which(number, head)}")
+    title = _title("alignment", number, layers, head, heads)
+    return plot_alignment(shown.source, shown.target, matrix, title)
 
 
 def _layer(layer: int, count: int) -> int:
@@ -264,6 +267,8 @@ def _check_head(head: int | None, count: int) -> None:
         raise ValueError(f"`--head` must be in 1 to {count}. Received: {head}")
 
 
-def _which(number: int | None, head: int | None) -> str:
+def _title(picture: str, number: int | None, layers: int, head: int | None, heads: int) -> str:
+    """Returns what a picture shows; an only layer or head needs no word."""
     layer = "mean of the layers" if number is None else f"layer {number + 1}"
-    return f"{layer}, {'mean of the heads' if head is None else f'head {head}'}"
+    of_heads = "mean of the heads" if head is None else f"head {head}"
+    return ", ".join([picture, *[layer] * (layers > 1), *[of_heads] * (heads > 1)])

@@ -5,14 +5,16 @@ import pytest
 from typer.testing import CliRunner
 
 from kbert.cli.main import app
+from kbert.models.encoder_decoders.bahdanau import Bahdanau
 from kbert.models.encoder_model import EncoderModel
+from kbert.tasks.translation.model import Translator
 from tests.small_pipelines import (
     small_classifier,
     small_masked_language_model,
     small_question_answerer,
     with_fusion,
 )
-from tests.small_translator import small_translator
+from tests.small_translator import small_subwords, small_translator
 
 RUNNER = CliRunner()
 
@@ -40,7 +42,7 @@ def test_attention_of_any_model(finished_run, tmp_path):
     file = tmp_path / "attention.svg"
     done = plot(finished_run, file, "--text", "the red film", "--layer", "1", "--head", "2")
     assert done.exit_code == 0, done.stderr
-    assert "attention, layer 1, head 2" in file.read_text()
+    assert "attention, head 2" in file.read_text()  # of its only layer
 
 
 @pytest.mark.parametrize(
@@ -84,7 +86,7 @@ def translator(tmp_path_factory):
         (["--layer", "1", "--head", "2"], "alignment, layer 1, head 2", ["ball"]),
         (["--layer", "0"], "alignment, mean of the layers, mean of the heads", ["ball"]),
         (["--pieces"], "alignment, layer 2, mean of the heads", ["\u2581b", "all"]),
-        (["--picture", "attention"], "attention, layer 1, mean of the heads", ["\u2581b", "all"]),
+        (["--picture", "attention"], "attention, mean of the heads", ["\u2581b", "all"]),
     ],
 )
 def test_a_translator(arguments, title, labels, translator, tmp_path):
@@ -94,6 +96,16 @@ def test_a_translator(arguments, title, labels, translator, tmp_path):
     drawn = re.findall("<!-- (.*?) -->", file.read_text(encoding="utf-8"))
     assert title in drawn
     assert set(labels) <= set(drawn), drawn
+
+
+def test_one_attention_needs_no_number(tmp_path):
+    subwords = small_subwords()
+    bahdanau = Bahdanau(len(subwords), 8, embedding_dim=8)
+    model = Translator(bahdanau, subwords, subwords, length_ratio=0.4, length_extra=3)
+    file = tmp_path / "a.svg"
+    done = plot(model.save_pretrained(tmp_path / "model"), file, "--text", "a ball")
+    assert done.exit_code == 0, done.stderr
+    assert "<!-- alignment -->" in file.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(
