@@ -169,7 +169,9 @@ def _ranks(scores: Mapping[str, float]) -> tuple[dict[str, float], list[float]]:
     values = sorted({float(score) for score in scores.values()})
     rank = {value: number for number, value in enumerate(values, start=1)}
     ranks = {id: rank[float(score)] / len(scores) for id, score in scores.items()}
-    return ranks, [float(np.nextafter(values[0], -np.inf)), *values]
+    # Models compare in float32, which must tell it from the score.
+    below = values[0] - 1e-6 * max(1.0, abs(values[0]))
+    return ranks, [below, *values]
 
 
 def _listed(ids: Sequence[str]) -> str:

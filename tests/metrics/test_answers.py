@@ -112,7 +112,14 @@ def test_equal_scores_share_a_threshold():
     scores = dict.fromkeys(ANSWERS2, 2.5)
     predictions = {"h1": "lamp", "h2": "1843", "n1": "x", "n2": "x"}
     metrics = squad2_metrics(ANSWERS2, predictions, scores)
-    assert metrics["best_exact_thresh"] in (2.5, np.nextafter(2.5, -np.inf))
+    assert metrics["best_exact_thresh"] == 2.5 or 2.499 < metrics["best_exact_thresh"] < 2.5
+
+
+@pytest.mark.parametrize("score", [0.0, -2.855675458908081, 1e4, -3e5])
+def test_no_answer_at_all_in_float32(score):
+    metrics = squad2_metrics({"n1": [], "n2": []}, {"n1": "x", "n2": "y"}, {"n1": score, "n2": 1e6})
+    assert metrics["best_f1"] == 100.0
+    assert np.float32(score) > np.float32(metrics["best_f1_thresh"])
 
 
 def test_questions_of_one_kind():
