@@ -71,7 +71,7 @@ def best_thresholds(right: Any, probabilities: Any) -> list[float]:
 
     It is 1/2 where that predicts the same, or else lies in the middle between two probabilities
     that occur, or between one and 0. Of several with the same F1 it is the one nearest to 1/2. A
-    label that no example has gets 1/2.
+    label that no example has, or whose probabilities are all 0, gets 1/2.
     """
     from sklearn import metrics as sklearn_metrics
 
@@ -86,13 +86,16 @@ def best_thresholds(right: Any, probabilities: Any) -> list[float]:
         total = np.maximum(precision + recall, np.finfo("float64").tiny)[:-1]
         f1 = 2.0 * precision[:-1] * recall[:-1] / total
         below = np.concatenate([[0.0], lowest[:-1]])
-        # Where 1/2 lies between the two, nothing is nearer to it; saturated ones stay inside.
+        # Where 1/2 lies between the two, nothing is nearer to it.
         middle = np.where((below < 0.5) & (lowest >= 0.5), 0.5, (below + lowest) / 2.0)
         # Of two neighbours in float32 the middle is one of them, which must not be the lower one.
         middle = np.where(middle.astype("float32") > below.astype("float32"), middle, lowest)
         middle = np.clip(middle, *_INSIDE)
+        # Saturated probabilities: no threshold within (0, 1) takes 0, or parts 1 from the last one.
+        f1 = np.where(is_chosen(lowest, middle) & ~is_chosen(below, middle), f1, -1.0)
         best = np.flatnonzero(np.isclose(f1, f1.max(), rtol=1e-12, atol=0.0))
-        found.append(float(middle[best[np.abs(middle[best] - 0.5).argmin()]]))
+        nearest = best[np.abs(middle[best] - 0.5).argmin()]
+        found.append(float(middle[nearest]) if f1[nearest] >= 0.0 else 0.5)
     return found
 
 

@@ -93,6 +93,17 @@ def test_neighbours_and_saturated_probabilities():
         assert 0 < threshold < 1
 
 
+def test_a_threshold_within_0_and_1_has_the_f1_it_was_chosen_for():
+    # All four would have F1 2/3, but no threshold above 0 takes the third.
+    right = np.array([[0], [1], [1], [0]])
+    scores = np.array([[1.0], [1.0], [0.0], [0.2]], "float32")
+    assert best_thresholds(right, scores) == [0.5]
+    assert best_thresholds(right, np.zeros((4, 1))) == [0.5]
+    # None parts 1 from its neighbour. With both F1 is 1/2, with the third too 4/5.
+    scores = np.array([[1 - 2.0**-24], [1.0], [0.25], [0.125]], "float32")
+    assert best_thresholds(right, scores) == [0.1875]
+
+
 def test_refusals():
     message = r"must be \(examples, labels\), one example .* Received: shapes \(4, 3\) and \(4, 2\)"
     with pytest.raises(ValueError, match=message):
