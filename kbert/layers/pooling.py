@@ -52,9 +52,12 @@ def pool(states: Any, padding_mask: Any, pooling: str) -> Any:
         return ops.mean(states, axis=1) if pooling == "mean" else ops.max(states, axis=1)
     real = padding_mask[..., None]
     if pooling == "mean":
+        # Sums of long texts overflow float16, and bfloat16 counts to 256.
+        dtype = keras.backend.standardize_dtype(states.dtype)
+        wide = "float64" if dtype == "float64" else "float32"
         # Padded states are undefined, so they are replaced, not multiplied by 0.
-        total = ops.sum(ops.where(real, states, 0.0), axis=1)
-        count = ops.sum(ops.cast(real, states.dtype), axis=1)
-        return total / ops.maximum(count, 1.0)
+        total = ops.sum(ops.where(real, ops.cast(states, wide), 0.0), axis=1)
+        count = ops.sum(ops.cast(real, wide), axis=1)
+        return ops.cast(total / ops.maximum(count, 1.0), dtype)
     highest = ops.max(ops.where(real, states, float("-inf")), axis=1)
     return ops.where(ops.any(real, axis=1), highest, 0.0)

@@ -28,6 +28,16 @@ def test_a_row_without_tokens_is_0(pooling):
     np.testing.assert_array_equal(found, np.zeros((1, 3)))
 
 
+@pytest.mark.parametrize("dtype, value", [("float16", 150.0), ("bfloat16", 3.0)])
+def test_the_mean_of_a_long_text_in_half_precision(dtype, value):
+    states = np.full((1, 512, 2), value, "float32")
+    real = np.arange(512)[None] < 301  # bfloat16 has no 301
+    states[0, 0] += 301.0
+    found = TokenPooling("mean", dtype=f"mixed_{dtype}")(states, real)
+    assert found.dtype == dtype
+    np.testing.assert_array_equal(np.asarray(found, "float32"), [[value + 1.0] * 2])
+
+
 def test_the_layer():
     states = np.array([[[1.0, -5.0], [3.0, -7.0], [9.0, 9.0]]], "float32")
     real = np.array([[True, True, False]])
