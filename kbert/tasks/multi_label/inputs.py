@@ -1,5 +1,6 @@
 """Targets of several labels as users write them, and examples whose thresholds may be tuned."""
 
+import numbers
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -22,8 +23,8 @@ class LabelSetBatching(SequenceBatching):
 
         Raises:
             ValueError: an entry is no list, a name or id is unknown or there twice, a row of
-                numbers does not have C of them, one is not in [0, 1], or a table has other
-                columns than the labels.
+                numbers does not have C of them, one is not in [0, 1], a table has other columns
+                than the labels, or lists of one or two integers may be either.
         """
         names = self.model.label_names
         if hasattr(y, "iloc") and hasattr(y, "columns"):
@@ -40,6 +41,12 @@ class LabelSetBatching(SequenceBatching):
                 return self._of_names(rows)
             if not all(_is_multi_hot(row, len(names)) for row in rows):
                 return self._of_ids(rows)
+            if rows and all(_are_ids(row, len(names), numbers.Integral) for row in rows):
+                raise ValueError(
+                    "`y` must be names, or an array of rows of 0 and 1, where lists of integers "
+                    f"may be ids as well as such rows. Received: {rows[0]} for the labels "
+                    f"{list(names)}"
+                )
             array = np.array(rows, "float32").reshape(len(rows), len(names))
         if array.ndim != 2 or array.shape[1] != len(names):
             raise ValueError(
@@ -95,8 +102,7 @@ class LabelSetBatching(SequenceBatching):
     def _of_ids(self, rows: list[list[Any]]) -> np.ndarray:
         count = len(self.model.label_names)
         for row in rows:
-            whole = all(float(one).is_integer() and 0 <= one < count for one in row)
-            if not whole or len(set(row)) < len(row):
+            if not _are_ids(row, count):
                 raise ValueError(
                     f"`y` must hold lists of different ids in [0, {count}), or rows of {count} "
                     f"numbers in [0, 1]. Received: {row!r:.80}"
@@ -136,6 +142,12 @@ def _row(row: Any) -> list[Any]:
 
 def _is_multi_hot(row: list[Any], count: int) -> bool:
     return len(row) == count and all(0 <= one <= 1 for one in row)
+
+
+def _are_ids(row: list[Any], count: int, kind: type = object) -> bool:
+    whole = all(isinstance(one, kind) and not isinstance(one, bool) for one in row)
+    whole = whole and all(float(one).is_integer() and 0 <= one < count for one in row)
+    return whole and len(set(row)) == len(row)
 
 
 def _multi_hot(rows: list[list[Any]], count: int) -> np.ndarray:

@@ -76,6 +76,19 @@ def test_wrong_targets(model, y, message):
         model.encode_targets(y)
 
 
+def test_lists_of_ids_that_may_be_rows_of_0_and_1():
+    two = small_multi_label_classifier(["joy", "anger"])
+    message = r"`y` must be names, or an array .* Received: \[0, 1\] for the labels \['joy', 'ang"
+    with pytest.raises(ValueError, match=message):
+        two.encode_targets([[0, 1], [1, 0]])
+    for numbers in ([[0.0, 1.0]], [[False, True]], np.array([[0, 1]])):
+        assert two.encode_targets(numbers).tolist() == [[0.0, 1.0]]
+    assert two.encode_targets([[0, 1], [0, 0]]).tolist() == [[0.0, 1.0], [0.0, 0.0]]
+    assert two.encode_targets([[0, 1], [1]]).tolist() == [[1.0, 1.0], [0.0, 1.0]]
+    with pytest.raises(ValueError, match=r"Received: \[0\] for the labels \['joy'\]"):
+        small_multi_label_classifier(["joy"]).encode_targets([[0], [0]])
+
+
 def test_weights_of_classes_are_refused(model):
     assert model.batching.encode_class_weight(None) is None
     message = r"`class_weight` must be None for several labels .* Received: {'joy': 2.0}"
