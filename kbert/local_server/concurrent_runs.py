@@ -11,7 +11,9 @@ from collections.abc import Callable
 from concurrent.futures import Executor
 from typing import Any
 
-from kbert.local_server.batch_queue import Answer, Arrays, Run
+from tensorflow.python.eager.cancellation import CancellationManager  # has no public name
+
+from kbert.local_server.batch_queue import Answer, Arrays
 from kbert.local_server.limits import LARGE_BYTES, Refusal, check_rows
 
 logger = logging.getLogger(__name__)
@@ -20,15 +22,21 @@ _MOST_BYTES = 4 * 2**20
 
 
 class ConcurrentRuns:
-    """The calls of one version of a model. For one event loop; the arguments are `BatchQueue`'s."""
+    """The calls of one version of a model. For one event loop; see also `BatchQueue`.
+
+    `run` calls a signature, and stops soon after its last argument, if there is one, is cancelled;
+    `runs_alone` says whether nothing but a request itself would be stopped.
+    """
 
     def __init__(
         self,
-        run: Run,
+        run: Callable[[str, Arrays, CancellationManager | None], Answer],
         executor: Executor,
         told: Callable[[int, float], None] = lambda rows, seconds: None,
+        runs_alone: Callable[[str, Arrays], bool] = lambda signature, inputs: False,
     ) -> None:
         self._run = run
+        self._runs_alone = runs_alone
         self._executor = executor
         self._told = told
         self._running: set[asyncio.Future[Answer]] = set()
@@ -39,7 +47,8 @@ class ConcurrentRuns:
     async def answer(self, signature: str, inputs: Arrays) -> Answer:
         """Answers one request, or refuses it.
 
-        When cancelled, a call that has not begun is not made; one that has goes on in its thread.
+        When cancelled, a call that has not begun is not made, and one that runs alone is stopped;
+        one that shares a batch goes on in its thread, for those that share it.
         """
         since = time.monotonic()
         rows = next((len(batch) for batch in inputs.values() if batch.ndim), 1)
@@ -54,9 +63,11 @@ class ConcurrentRuns:
                     await self._freed.wait()
                 self._bytes += size
 
+        stop = CancellationManager() if self._runs_alone(signature, inputs) else None
+
         def work() -> Answer:
             self._told(rows, time.monotonic() - since)
-            return self._run(signature, inputs)
+            return self._run(signature, inputs, stop)
 
         call = self._executor.submit(work)
         running = asyncio.wrap_future(call)
@@ -67,7 +78,8 @@ class ConcurrentRuns:
         except Refusal:
             raise
         except asyncio.CancelledError:
-            call.cancel()
+            if not call.cancel() and stop is not None:
+                stop.start_cancel()
             raise
         except Exception as error:
             logger.error("The model failed.", exc_info=error)

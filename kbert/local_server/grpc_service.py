@@ -261,7 +261,14 @@ def _arrays(inputs: Mapping[str, Any], signature: Signature, most: int) -> dict[
         values = [name for name in proto.DESCRIPTOR.fields_by_name if name.endswith("_val")]
         sent = max(len(proto.tensor_content), *(len(getattr(proto, name)) for name in values))
         promised = min(most, max(_MOST_REPEATED, sent))
-        if proto.tensor_shape.unknown_rank or min(sizes, default=0) < 0 or cells > promised:
+        texts = proto.string_val
+        repeated = (cells - len(texts)) * len(texts[-1]) if texts else 0
+        if (
+            proto.tensor_shape.unknown_rank
+            or min(sizes, default=0) < 0
+            or cells > promised
+            or repeated > most
+        ):
             raise invalid(f"input {name!r}: not such a shape")
         try:
             found[name] = np.asarray(tf.make_ndarray(proto))

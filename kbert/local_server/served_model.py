@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
+from tensorflow.python.eager.cancellation import CancellationManager  # has no public name
 
 from kbert.local_server.batch_queue import Answer, Arrays, BatchQueue
 from kbert.local_server.concurrent_runs import ConcurrentRuns
@@ -36,6 +37,8 @@ _MOST_ENDED = 8
 _SHOWN = 300
 # Beginnings of lines of TensorFlow's errors that describe a node, not the error.
 _OF_A_NODE = re.compile(r"Detected at node|<stack traces|File \"|\[*\{\{|\d+ root error|\(\d+\)")
+_BEFORE = re.compile(r"^(\{\{[^}]*\}\}\s*)+")
+_ASSERTED = re.compile(r"assertion failed: \[(.*)\]")
 # The classes of a graph's errors that are the client's fault.
 _CLIENTS = (tf.errors.InvalidArgumentError, tf.errors.OutOfRangeError)
 
@@ -96,10 +99,12 @@ class LoadedVersion:
         if self.queue is not None:
             await self.queue.idle()
 
-    def run(self, signature: str, inputs: Arrays) -> dict[str, np.ndarray]:
-        """Calls a signature of the model; see `BatchQueue`."""
+    def run(
+        self, signature: str, inputs: Arrays, stop: CancellationManager | None = None
+    ) -> dict[str, np.ndarray]:
+        """Calls a signature of the model; see `ConcurrentRuns`."""
         try:
-            return self.model.run(signature, inputs)
+            return self.model.run(signature, inputs, stop)
         except _CLIENTS as error:
             raise invalid(first_line(error)) from error
         except tf.errors.UnavailableError as error:  # the queue of the graph is full
@@ -113,7 +118,10 @@ def first_line(error: BaseException) -> str:
         # The nodes follow, each with the lines of the program that made it; then the error.
         own = [line for line in lines[1:] if not _OF_A_NODE.match(line)]
         lines = own[-1:] or lines
-    return (lines[0] if lines else type(error).__name__)[:_SHOWN]
+    found = _BEFORE.sub("", lines[0]) if lines else type(error).__name__
+    if (asserted := _ASSERTED.fullmatch(found)) and "] [" not in found:
+        found = asserted[1]
+    return found[:_SHOWN]
 
 
 @dataclass
@@ -198,7 +206,8 @@ class ServedModel:
                 self.states[number] = VersionState("END", told.replace(str(path), path.name))
             return
         if version.model.joins_requests:
-            version.queue = ConcurrentRuns(version.run, self._executor, self._told)
+            alone = version.model.runs_alone
+            version.queue = ConcurrentRuns(version.run, self._executor, self._told, alone)
         else:
             version.queue = BatchQueue(version.run, version.batching, self._executor, self._told)
         # One assignment: no request sees a state in between.

@@ -19,7 +19,7 @@ class Model:
         self.lock = threading.Lock()
         self.running = self.most = 0
 
-    def __call__(self, signature, inputs):
+    def __call__(self, signature, inputs, stop):
         with self.lock:
             self.running += 1
             self.most = max(self.most, self.running)
@@ -96,10 +96,32 @@ def test_who_goes_leaves_the_others_their_answers():
     assert asyncio.run(main())["size"].tolist() == [6 * 2**20]
 
 
+@pytest.mark.parametrize("is_alone", [True, False])
+def test_who_goes_stops_a_call_that_shares_no_batch(is_alone):
+    stops, over = [], threading.Event()
+
+    def model(name, inputs, stop):
+        stops.append(stop)
+        over.wait(5)
+        return {}
+
+    async def main():
+        with ThreadPoolExecutor(1) as executor:
+            runs = ConcurrentRuns(model, executor, runs_alone=lambda name, inputs: is_alone)
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(runs.answer("f", {"x": np.zeros(1, np.float32)}), 0.1)
+            cancelled = [stop and stop.is_cancelled for stop in stops]
+            over.set()
+            await runs.idle()
+            return cancelled
+
+    assert asyncio.run(main()) == [True if is_alone else None]
+
+
 def test_who_goes_before_the_call_has_begun_is_not_answered():
     gate, ran = threading.Event(), []
 
-    def model(name, inputs):
+    def model(name, inputs, stop):
         gate.wait(5)
         ran.append(name)
         return {"y": inputs["x"]}

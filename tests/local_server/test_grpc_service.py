@@ -117,6 +117,14 @@ def test_one_value_for_many(service, size, words):
     assert words in caught.value.details()
 
 
+def test_one_text_for_many_is_as_large_as_they_are(service):
+    with pytest.raises(grpc.RpcError) as caught:
+        service.Predict(request(text=lying(b"a" * 60_000, 1000)), timeout=9)
+    assert "not such a shape" in caught.value.details()
+    alike = lying(b"abc" * 100, 7)
+    assert list(service.Predict(request(text=alike), timeout=9).outputs["length"].int_val) == []
+
+
 def test_the_clients_deadline(service):
     with pytest.raises(grpc.RpcError) as caught:
         service.Predict(request(text=[b"a"]), timeout=1e-4)

@@ -51,6 +51,19 @@ def test_what_was_wrong_stands_behind_the_nodes(tmp_path: Path):
     assert first_line(caught.value) == "indices[0] = 32 is not in [0, 32)"
 
 
+@pytest.mark.parametrize(
+    "message, shown",
+    [
+        ("{{function_node __inference_f_7}} assertion failed: [`x` must be 1. Received: 2]\n\t",
+         "`x` must be 1. Received: 2"),
+        ("{{function_node f}} {{node g}} no such row", "no such row"),
+        ("assertion failed: [a] [2]", "assertion failed: [a] [2]"),
+    ],
+)
+def test_nodes_before_an_error_are_left_out(message: str, shown: str):
+    assert first_line(tf.errors.InvalidArgumentError(None, None, message)) == shown
+
+
 def test_the_first_line_of_an_error():
     with pytest.raises(tf.errors.InvalidArgumentError) as caught:
         tf.function(lambda x: tf.gather([1, 2], x))(9)

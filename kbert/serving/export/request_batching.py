@@ -14,10 +14,13 @@ import tensorflow as tf
 
 from kbert.serving.export.request_checks import InputLimits, checked
 from kbert.serving.format.batching_file import LENGTHS, MAX_BATCH_SIZE
+from kbert.serving.format.joined_requests import (
+    IMAGE,
+    MOST_IMAGE_BYTES,
+    MOST_TEXT_BYTES,
+    MOST_TOKENS,
+)
 
-IMAGE = "image"  # the name of inputs that are encoded images
-# A larger request would delay those that it joins, and win nothing: it runs beside them.
-_MOST_TEXT_BYTES, _MOST_IMAGE_BYTES, _MOST_TOKENS = 4096, 2**20, 1024
 _NOT_INLINED = {"_noinline": True}
 _Function = Callable[..., dict[str, Any]]
 
@@ -134,5 +137,5 @@ def _is_small(specs: Sequence[tf.TensorSpec], inputs: Sequence[tf.Tensor]) -> An
     if strings := [one for one in inputs if one.dtype == tf.string]:
         sizes = [tf.reduce_sum(tf.strings.length(one)) for one in strings]
         images = any(spec.name == IMAGE for spec in specs)
-        return tf.add_n(sizes) <= (_MOST_IMAGE_BYTES if images else _MOST_TEXT_BYTES)
-    return tf.size(inputs[0]) <= _MOST_TOKENS
+        return tf.add_n(sizes) <= (MOST_IMAGE_BYTES if images else MOST_TEXT_BYTES)
+    return tf.size(inputs[0]) <= MOST_TOKENS

@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 import tensorflow_text  # noqa: F401  (registers the ops that the graphs use)
+from tensorflow.python.eager.cancellation import CancellationManager  # has no public name
 
 from kbert.data.batches.plans import answers_of_rows
 from kbert.data.remote_files import fetched, is_remote
 from kbert.pipelines.text_inputs import checked_texts, read_columns
-from kbert.serving.format.servable import ops_of
+from kbert.serving.format.joined_requests import joined_rows, runs_alone
 from kbert.serving.format.signatures import SERVING_DEFAULT, read_meta_graph, signatures_of
 from kbert.serving.format.version_folders import (
     METADATA_FILE,
@@ -28,7 +29,7 @@ from kbert.serving.loading.row_batches import in_batches, size_of
 from kbert.tasks.load import load as load_model
 from kbert.tasks.registry import json_answer
 
-_Called = Callable[[str, dict[str, tf.Tensor]], Mapping[str, tf.Tensor]]
+_Called = Callable[..., Mapping[str, tf.Tensor]]
 
 
 class LoadedModel:
@@ -41,8 +42,7 @@ class LoadedModel:
     def __init__(self, path: str | os.PathLike[str], rebuilt: bool = False) -> None:
         self.path = Path(path)
         self.meta_graph = read_meta_graph(path)
-        # Whether the graph itself lets concurrent requests share a batch.
-        self.joins_requests = "BatchFunction" in ops_of(self.meta_graph.graph_def)
+        self._joined_rows = joined_rows(self.meta_graph.graph_def)
         self.signatures = signatures_of(self.meta_graph)
         try:
             self._called = self._rebuilt() if rebuilt else self._registered()
@@ -63,15 +63,34 @@ class LoadedModel:
     def _rebuilt(self) -> _Called:
         # The object keeps the weights alive; the signatures alone do not.
         loaded: Any = tf.saved_model.load(str(self.path))
-        return lambda signature, tensors: loaded.signatures[signature](**tensors)
+        return lambda signature, tensors, cancellation: loaded.signatures[signature](**tensors)
 
-    def run(self, signature: str, inputs: Mapping[str, Any]) -> dict[str, np.ndarray]:
-        """Calls a signature once; inputs and outputs are batches (B, ...), strings are bytes."""
+    @property
+    def joins_requests(self) -> bool:
+        """Returns whether the graph itself lets concurrent requests share a batch."""
+        return self._joined_rows > 0
+
+    def runs_alone(self, signature: str, inputs: Mapping[str, np.ndarray]) -> bool:
+        """Returns whether a request surely shares no batch in the graph."""
+        shapes = {name: one.shape for name, one in self.signatures[signature].inputs.items()}
+        return runs_alone(shapes, inputs, self._joined_rows)
+
+    def run(
+        self,
+        signature: str,
+        inputs: Mapping[str, Any],
+        cancellation: CancellationManager | None = None,
+    ) -> dict[str, np.ndarray]:
+        """Calls a signature once; inputs and outputs are batches (B, ...), strings are bytes.
+
+        Cancelled, it raises `tf.errors.CancelledError`, and so may do all calls that share its
+        batch: only one that `runs_alone` may be. Rebuilt functions go on to their ends.
+        """
         tensors = {
             name: tf.constant(tensor.batch(name, inputs[name]), tensor.dtype)
             for name, tensor in self.signatures[signature].inputs.items()
         }
-        answers = self._called(signature, tensors)
+        answers = self._called(signature, tensors, cancellation)
         return {name: answer.numpy() for name, answer in answers.items()}
 
 

@@ -5,6 +5,7 @@ calls. Here the runtime gets each function once, as in a server: an export is lo
 of the time, and one whose weights are constants takes a fraction of the memory.
 """
 
+import itertools
 import uuid
 import weakref
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,7 +14,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import tensorflow as tf
-from tensorflow.python.eager import context  # has no public name
+from tensorflow.python.eager import context  # these have no public names
+from tensorflow.python.eager.cancellation import CancellationManager
+from tensorflow.python.eager.execute import execute_with_cancellation
 
 from kbert.serving.format.messages import client_signatures
 from kbert.serving.format.signatures import WEIGHTS
@@ -59,13 +62,27 @@ class RegisteredFunctions:
             context.context().add_function_def(function)
             names.append(function.signature.name)
 
-    def run(self, signature: str, inputs: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
-        """Calls a signature with a tensor for each of its inputs."""
+    def run(
+        self,
+        signature: str,
+        inputs: Mapping[str, tf.Tensor],
+        cancellation: CancellationManager | None = None,
+    ) -> dict[str, tf.Tensor]:
+        """Calls a signature with a tensor for each of its inputs.
+
+        Raises `tf.errors.CancelledError` soon after `cancellation.start_cancel()`.
+        """
         call = self._calls[signature]
         arguments = [inputs[name] for name in call.inputs]
         arguments += [self._values[one] for one in call.captured]
-        function = (call.function + self._suffix).encode()
-        answers = context.context().call_function(function, arguments, call.num_outputs)
+        function, runtime = call.function + self._suffix, context.context()
+        if cancellation is None:
+            answers = runtime.call_function(function.encode(), arguments, call.num_outputs)
+        else:  # not `CancellationManagerContext`, which is one for all threads
+            options = itertools.chain(*runtime.function_call_options.as_attrs().items())
+            answers = execute_with_cancellation(
+                function, call.num_outputs, arguments, tuple(options), runtime, cancellation
+            )
         return {name: answers[place] for name, place in call.outputs.items()}
 
 

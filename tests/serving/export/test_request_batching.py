@@ -91,6 +91,9 @@ def test_what_is_large_runs_alone(counter_path: Path):
 
     in_threads(6, work)
     assert found == {8: {8}, 9: {9}, 1: {1}}
+    model = LoadedModel(counter_path)
+    for rows, alone in ((["z"] * 8, True), (["z" * 5000], True), (["z" * 4096], False)):
+        assert model.runs_alone("serving_default", {"text": text(*rows)}) is alone
 
 
 @needs_compiler

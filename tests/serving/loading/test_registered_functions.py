@@ -1,6 +1,7 @@
 """Functions of an export that TensorFlow's runtime knows, beside what TensorFlow itself loads."""
 
 import gc
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from tensorflow.python.eager import context
+from tensorflow.python.eager.cancellation import CancellationManager
 
+from kbert.pipelines.signatures import text_specs
+from kbert.serving.export.export import export
 from kbert.serving.format.signatures import read_meta_graph
 from kbert.serving.loading import exported
 from kbert.serving.loading.exported import LoadedModel
@@ -49,6 +53,37 @@ def test_exports_of_one_program_have_weights_of_their_own(meter: Path):
     np.testing.assert_allclose(second.run("serving_default", given)["scores"], 2 * before["scores"])
     again = first.run("serving_default", given)
     np.testing.assert_array_equal(again["scores"], before["scores"])
+
+
+class Endless:
+    """A loop without an end, where a text asks for it."""
+
+    name = "endless"
+
+    def run(self, text: tf.Tensor) -> dict[str, tf.Tensor]:
+        """Counts to the length of the longest text, or for ever."""
+        size = tf.reduce_max(tf.strings.length(text))
+        step = 1 - tf.cast(tf.reduce_any(text == "endless"), tf.int32)
+        end = tf.while_loop(lambda i: i < size, lambda i: [i + step], [0])[0]
+        return {"end": tf.zeros_like(tf.strings.length(text)) + end}
+
+    def signatures(self) -> dict[str, Any]:
+        """One of texts."""
+        return {"serving_default": (self.run, text_specs(False))}
+
+
+@pytest.mark.usefixtures("not_rebuilt")
+def test_a_call_is_cancelled(tmp_path: Path):
+    model = LoadedModel(export(Endless(), tmp_path, max_batch_size=0))
+    stop = CancellationManager()
+    found = model.run("serving_default", {"text": ["abc"]}, stop)
+    assert found["end"].tolist() == [3]
+    timer = threading.Timer(0.2, stop.start_cancel)
+    timer.start()
+    with pytest.raises(tf.errors.CancelledError):
+        model.run("serving_default", {"text": ["endless"]}, stop)
+    timer.join()
+    assert model.run("serving_default", {"text": ["ab"]})["end"].tolist() == [2]
 
 
 @pytest.mark.usefixtures("not_rebuilt")
