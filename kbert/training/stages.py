@@ -52,6 +52,8 @@ def train_stages(config: StagesConfig) -> Path:
                 done[name] = load_run(folder / name)
                 log.line(f"   {_words(_summary(done[name]))}")
             _write_results(folder, done)
+            for file in folder.glob(f"*/**/{runs.CONFIG}"):  # of seeds too
+                _write_moved(file.parent, Path(output), folder)
             log.line(f"finished: {output}")
     return Path(output)
 
@@ -64,25 +66,29 @@ def _forget_others(folder: Path, stages: dict[str, StageConfig], log: RunLog) ->
         partial = run.with_name(f"{name}{runs.INCOMPLETE}")
         for found in (run, partial):
             if (found / runs.CONFIG).is_file():
-                stored = read_config_file(found / runs.CONFIG)
-                options = _moved(stored, folder)
-                if options != stored:
-                    write_atomically(found / runs.CONFIG, config_text(options))
-                is_other |= bool(changed_keys(options, own))
+                is_other |= bool(changed_keys(_write_moved(found, folder), own))
             if is_other and found.is_dir():
                 log.line(f"{found.name} is of other options: it does not count")
                 shutil.rmtree(found)
 
 
-def _moved(options: dict[str, Any], folder: Path) -> dict[str, Any]:
+def _write_moved(run: Path, folder: Path, before: Path | None = None) -> dict[str, Any]:
+    """Puts the folder of its chain into a stage's options, and returns them; see `_moved`."""
+    stored = read_config_file(run / runs.CONFIG)
+    options = _moved(stored, folder, before or Path(stored["output"]).parent)
+    if options != stored:
+        write_atomically(run / runs.CONFIG, config_text(options))
+    return options
+
+
+def _moved(options: dict[str, Any], folder: Path, before: Path) -> dict[str, Any]:
     """Returns a stage's options with the folder that its chain has now, however it is spelled."""
-    before = os.path.join(os.path.dirname(options["output"]), "")
 
     def now(value: Any) -> Any:
         if isinstance(value, list):
             return [now(one) for one in value]
-        if isinstance(value, str) and value.startswith(before):
-            return os.fspath(folder / value[len(before) :])
+        if isinstance(value, str) and Path(value).is_relative_to(before):
+            return os.fspath(folder / Path(value).relative_to(before))
         return value
 
     return {key: now(options[key]) if key in _PATHS else options[key] for key in options}

@@ -59,7 +59,8 @@ def test_what_a_chain_holds(finished: Path, tiny: Tiny):
 
 
 def test_a_stage_begins_with_the_encoder_of_the_one_before(finished: Path):
-    assert load_run(finished / "mood").config.encoder == f"{finished}.incomplete/score"
+    second = load_run(finished / "mood").config
+    assert (second.encoder, second.output) == (f"{finished}/score", f"{finished}/mood")
     first, second = (
         load_file(finished / name / "model" / "model.safetensors") for name in ("score", "mood")
     )
@@ -97,7 +98,7 @@ def test_a_stopped_chain_goes_on_where_its_folder_is_spelled_otherwise(
     one, other = (load_file(run / "model" / "model.safetensors") for run in (finished, again))
     assert all((one[name] == other[name]).all() for name in one)
     stored = read_config_file(tmp_path / "run" / "mood" / "config.yaml")
-    assert stored["encoder"] == str(tmp_path / "run.incomplete" / "score")
+    assert stored["encoder"] == str(tmp_path / "run" / "score")
 
 
 @pytest.mark.slow

@@ -9,7 +9,7 @@ from typing import Any
 from kbert.options.configuration import MULTI_WORKER, RunOptions, wrong
 from kbert.options.kinds import choice, entries, option, text
 from kbert.training.config import multi_task_config, pretraining_config
-from kbert.training.config.finetuning_config import RunConfig
+from kbert.training.config.finetuning_config import SCRATCH, RunConfig
 from kbert.training.config.multi_task_config import MultiTaskConfig
 from kbert.training.config.pretraining_config import PretrainingConfig
 
@@ -68,12 +68,14 @@ class StagesConfig(RunOptions):
         """Returns the configurations of the stages, as far as they can be checked.
 
         What the stages before a stage will have made is not there yet: the encoder of a stage is
-        that which the one before began with, or `stage:NAME` where that one makes its own.
+        that which the one before began with, or `stage:NAME` where that one makes its own, as of
+        random weights.
         """
         found: dict[str, StageConfig] = {}
 
         def encoder_of(name: str) -> str:
-            return found[name].encoder or STAGE + name
+            began = found[name].encoder or SCRATCH
+            return STAGE + name if began.startswith(SCRATCH) else began
 
         return self._configs(Path(self.output or ""), encoder_of, found)
 

@@ -56,6 +56,9 @@ def test_stages_by_their_names():
 def test_a_first_stage_with_an_encoder_of_its_own_or_that_makes_one():
     own = config(stages={"a": {**A, "encoder": "mine"}, "b": A}, encoder=None)
     assert [one.encoder for one in own.configs_to_check().values()] == ["mine", "mine"]
+    scratch = {"a": {**A, "vocabulary": "v"}, "b": A}
+    new = config(stages=scratch, encoder="scratch:tiny")
+    assert [one.encoder for one in new.configs_to_check().values()] == ["scratch:tiny", "stage:a"]
     made = config(stages={"a": {**STAGES["papers"], "vocabulary": "v"}, "b": A}, encoder=None)
     assert [one.encoder for one in made.configs_to_check().values()] == [None, "stage:a"]
     assert [one.encoder for one in made.stage_configs(Path("f")).values()] == [None, "f/a"]
