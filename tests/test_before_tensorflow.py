@@ -148,7 +148,7 @@ WRONG = {
     "export run out --with model --frozen": "`--frozen` must not be given for several tasks",
     "export run out --with model --measure t.tsv": "`--measure` must not be given together",
     "convert marian out --format tf1": "`--format` must be one of kbert, ctranslate2 for a transl",
-    "plot model --text a --output a.gif": "`path` must end in one of .png, .svg, .pdf",
+    "plot model --text a --output a.gif": "`--output` must end in one of .png, .svg, .pdf",
     "plot model --output a.png": "or `--image` must be given, or `--input` for",
     "evaluate run t.tsv --language de": "must be given for a translator only",
     "check exports/topics --server x": "Received",

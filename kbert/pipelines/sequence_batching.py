@@ -288,4 +288,8 @@ def no_texts(x: Any) -> ValueError:
     """Returns the error for inputs `x` that cannot be read as texts or pairs."""
     held = f" of {sorted(map(str, x))}" if isinstance(x, dict) else ""
     held = f" that begins with {x[0]!r:.80}" if isinstance(x, list) and x else held
+    if hasattr(x, "dtypes") and hasattr(x, "columns"):  # a table of pandas
+        held = " of " + ", ".join(f"{name} ({x[name].dtype})" for name in x.columns)
+    if isinstance(x, tf.data.Dataset):
+        held = ", which `predict` takes"
     return ValueError(f"`x` must be texts or pairs of texts. Received: {type(x).__name__}{held}")

@@ -173,7 +173,7 @@ def is_texts(column: Any) -> bool:
     if isinstance(column, tf.Tensor):
         return bool(column.dtype == tf.string and column.shape.rank == 1)
     if isinstance(column, np.ndarray):
-        return column.dtype.kind in "OUS" and column.ndim == 1
+        return column.ndim == 1 and (column.dtype.kind in "OUS" or not column.size)
     if not isinstance(column, list | tuple):
         return False
     return not column or any(isinstance(text, str | bytes) or _is_missing(text) for text in column)

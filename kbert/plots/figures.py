@@ -25,11 +25,11 @@ def new_figure(width: float, height: float) -> tuple["Figure", Any]:
     return figure, figure.add_subplot()
 
 
-def check_ending(path: str | os.PathLike[str]) -> Path:
-    """Checks that the extension of a file is that of an image format, and returns the file."""
+def check_ending(path: str | os.PathLike[str], name: str = "path") -> Path:
+    """Checks that the extension of the file `name` is that of an image format, and returns it."""
     target = Path(path)
     if target.suffix.lower() not in _FORMATS:
-        raise ValueError(f"`path` must end in one of {', '.join(_FORMATS)}. Received: {target}")
+        raise ValueError(f"`{name}` must end in one of {', '.join(_FORMATS)}. Received: {target}")
     return target
 
 

@@ -451,3 +451,8 @@ def test_a_budget_that_is_none(model):
 def test_answers_are_for_texts(model):
     with pytest.raises(ValueError, match="`x` must be texts or pairs of texts. Received: ndarray"):
         model.answers(np.zeros((2, 3)))
+    table = pd.DataFrame({"text": [1, 2]})
+    with pytest.raises(ValueError, match=r"Received: DataFrame of text \(int64\)"):
+        model.answers(table)
+    with pytest.raises(ValueError, match="Received: _BatchDataset, which `predict` takes"):
+        model.answers(tf.data.Dataset.from_tensor_slices(["a"]).batch(1))

@@ -111,7 +111,7 @@ def test_something_else(x):
 
 
 def test_no_texts():
-    for x in ([], np.array([], dtype=object), {"text": []}):
+    for x in ([], np.array([], dtype=object), np.array([]), {"text": []}):
         assert len(read_text_inputs(x)) == 0
     assert len(read_text_inputs(([], [])).text_b) == 0
 

@@ -39,19 +39,21 @@ _SIGNATURE = "serving_default"
 _OF_TRANSLATORS = ("kbert", "ctranslate2")
 
 
-def check_model(path: str | os.PathLike[str], exports: bool = True) -> None:
+def check_model(
+    path: str | os.PathLike[str], exports: bool = True, argument: str = "RUN"
+) -> None:
     """Raises an error for what is no run, export (if these are allowed), model's folder or name."""
-    _check_no_address(path)
+    _check_no_address(path, argument)
     if is_run(path):
         load_run(path).model_directory
     elif is_export(path):
         if not exports:
             raise ValueError(
-                "`RUN` must be a run or a model's folder. Received: "
+                f"`{argument}` must be a run or a model's folder. Received: "
                 f"{os.fspath(path)!r}, which is an export"
             )
     elif not is_translator(path) and not is_captioning(path) and Path(path).suffix != ".keras":
-        found = find_name(path, "RUN")
+        found = find_name(path, argument)
         if isinstance(found, Path):
             try:
                 detect_format(found)
@@ -61,14 +63,14 @@ def check_model(path: str | os.PathLike[str], exports: bool = True) -> None:
                 raise
 
 
-def _check_no_address(path: str | os.PathLike[str]) -> None:
+def _check_no_address(path: str | os.PathLike[str], argument: str) -> None:
     """Raises a ValueError for the address of a server."""
     found = _SCHEME.match(os.fspath(path))
     if found and not os.path.exists(path):
         address = f"{found[1]}://{os.fspath(path)[found.end():]}"
         raise ValueError(
-            f"`RUN` must be a path or a name. Received: {address!r}, an address; a server is asked "
-            "with kbert.serving.Client (docs/serving.md)"
+            f"`{argument}` must be a path or a name. Received: {address!r}, an address; a server "
+            "is asked with kbert.serving.Client (docs/serving.md)"
         )
 
 

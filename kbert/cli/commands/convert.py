@@ -58,7 +58,7 @@ def convert(
     from kbert.cli.actions.model_kinds import check_format, check_model, local_path
     from kbert.training.runs.run_directory import is_run, load_run
 
-    check_model(source, exports=False)
+    check_model(source, exports=False, argument="SRC")
     check_format(load_run(source).model_directory if is_run(source) else local_path(source), format)
     if target.exists() and not overwrite:
         raise FileExistsError(
@@ -116,7 +116,7 @@ def push(
     if not model.is_dir():
         raise FileNotFoundError(f"`MODEL` must be a run or a folder. Received: {str(model)!r}")
     if not is_run(model):
-        check_model(model, exports=False)
+        check_model(model, exports=False, argument="MODEL")
     from kbert.cli.actions.publishing import push_model
 
     write_result(push_model(model, repository, private, message))

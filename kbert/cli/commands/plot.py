@@ -78,7 +78,7 @@ def plot(
     """
     from kbert.plots.figures import check_ending, write_figure
 
-    check_ending(output)
+    check_ending(output, "output")
     given: dict[str, Any] = {"--image": image, "--input": source}
     given |= {"--layer": layer, "--head": head, "--pieces": pieces, "--metrics": metrics}
     given |= {"--text": text, "--question": question, "--context": context}

@@ -168,8 +168,8 @@ def _check_column(source: str, first: _Row, tag_column: int) -> None:
     width = len(first.cells)
     if not -width <= tag_column < width:
         raise ValueError(
-            f"{source}, line {first.number}: `tag_column` must be one of the row's {width} "
-            f"columns. Received: tag_column={tag_column}"
+            f"{source}, line {first.number}: the column of the tags must be one of {width}. "
+            f"Received: {tag_column}"
         )
     if tag_column % width == 0:
         raise ValueError(

@@ -262,7 +262,8 @@ def _decoded(
         line += error.object.count(b"\n", 0, error.start)
         raise ValueError(
             f"{file}, line {line}: the file must be UTF-8 text. Received: the byte "
-            f"{error.object[error.start]:#04x}. Pass encoding_errors='replace' to read it as U+FFFD"
+            f"{error.object[error.start]:#04x}. `encoding_errors` must be 'replace' to read it as "
+            "U+FFFD"
         ) from error
 
 

@@ -189,7 +189,7 @@ def _json_lines(
             continue
         reason = ""
         try:
-            value = json.loads(line, parse_constant=checked)
+            value = json.loads(line.rstrip("\r\n"), parse_constant=checked)
         except json.JSONDecodeError as error:
             value, reason = None, f" ({error.msg} at column {error.colno})"
         except (ValueError, RecursionError) as error:  # a number too long, or brackets too deep

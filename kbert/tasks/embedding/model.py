@@ -119,9 +119,10 @@ class TextEmbedder(SequenceEmbedding):
             kind: "cosine" or "dot".
 
         Raises:
-            ValueError: the kind is unknown, or the vectors are no matrices of one width.
+            ValueError: the kind is unknown, a text is not in a list, or the vectors are no matrices
+                of one width.
         """
-        return search.similarity(self._vectors(a), self._vectors(b), kind)
+        return search.similarity(self._vectors("a", a), self._vectors("b", b), kind)
 
     def search(
         self, queries: Any, matrix: Any, k: int = 10, kind: str = "cosine"
@@ -139,13 +140,16 @@ class TextEmbedder(SequenceEmbedding):
             first; and `scores` float32 (n, k), their similarities.
 
         Raises:
-            ValueError: `k` is below 1, the kind is unknown, the vectors are no matrices of one
-                width, or are not finite.
+            ValueError: `k` is below 1, the kind is unknown, a text is not in a list, the vectors
+                are no matrices of one width, or are not finite.
         """
-        return search.search(self._vectors(queries), self._vectors(matrix), k, kind)
+        vectors = self._vectors("queries", queries), self._vectors("matrix", matrix)
+        return search.search(*vectors, k, kind)
 
-    def _vectors(self, given: Any) -> Any:
+    def _vectors(self, name: str, given: Any) -> Any:
         """Returns vectors as they are, and texts as their vectors."""
+        if isinstance(given, str | bytes):
+            raise ValueError(f"`{name}` must be a list of texts. Received: {given!r:.80}")
         if isinstance(given, np.ndarray) and given.dtype.kind not in "OUS":
             return given
         numbers = isinstance(given, Sequence) and len(given) and not is_texts(given)

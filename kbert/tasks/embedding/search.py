@@ -104,7 +104,7 @@ def _merged(before: Found, more: Found, k: int) -> Found:
 def _checked(a: Any, b: Any, kind: str) -> tuple[np.ndarray, np.ndarray]:
     if kind not in SIMILARITIES:
         raise ValueError(
-            f"`similarity` must be one of {list(SIMILARITIES)}. Received: similarity={kind!r}"
+            f"`kind` must be one of {list(SIMILARITIES)}. Received: kind={kind!r}"
         )
     first, second = np.asanyarray(a), np.asanyarray(b)
     if first.ndim != 2 or second.ndim != 2 or first.shape[1] != second.shape[1]:

@@ -70,6 +70,11 @@ class EntityTask(ReadingTask):
         return in_scheme(read_tfds_sentences(name, split, config.data), config.tag_scheme)
 
     def labels(self, config: Any, train: Any, glue: str | None) -> list[str] | None:
+        if not train.labels:
+            raise ValueError(
+                f"{train.source}: the training sentences must have an entity. Received: the tag O "
+                "alone"
+            )
         return tag_names(train.labels, config.tag_scheme)
 
     def check_part(self, part: str, examples: Any, train: Any, labels: list[str] | None) -> None:

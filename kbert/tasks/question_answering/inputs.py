@@ -48,10 +48,11 @@ def read_question_inputs(x: Any) -> QuestionInputs | None:
         columns = dict_of_texts(x, _KEYS)
     elif isinstance(x, tuple) and len(x) == 2 and any(map(is_texts, map(as_column, x))):
         columns = list(map(as_column, x))
-    elif is_texts(x) or isinstance(x, str | bytes):
+    elif is_texts(x) or isinstance(x, str | bytes) or _are_rows(x):
+        held = f" that begins with {x[0]!r:.80}" if _are_rows(x) else " of texts"
         raise ValueError(
             "`x` must be questions with contexts: a dict of two lists or a tuple of two. "
-            f"Received: {type(x).__name__} of texts"
+            f"Received: {type(x).__name__}{held}"
         )
     else:
         columns = None
@@ -69,6 +70,12 @@ def read_question_inputs(x: Any) -> QuestionInputs | None:
     return QuestionInputs(questions, contexts)
 
 
+def _are_rows(x: Any) -> bool:
+    """Returns whether a list holds question and context of each row, not two columns of them."""
+    first = x[0] if isinstance(x, list) and x else None
+    return isinstance(first, dict) or isinstance(first, list | tuple) and is_texts(first)
+
+
 # The answers of each example: a text and its code point offset.
 Answers = Sequence[Sequence[Any]]
 
@@ -83,7 +90,7 @@ def read_answers(answers: Answers) -> list[list[tuple[str, int]]]:
         ValueError: an entry is neither; the message names example and entry.
     """
     return [
-        [_answer(row, number, one) for number, one in enumerate(_in_rows(several))]
+        [_answer(row, number, one) for number, one in enumerate(_in_rows(row, several))]
         for row, several in enumerate(answers)
     ]
 
@@ -98,15 +105,17 @@ def read_opinions(answers: Answers) -> list[list[list[tuple[str, int]]]]:
         ValueError: an entry is neither; the message names example and entry.
     """
     return [
-        [_opinion(row, number, one) for number, one in enumerate(_in_rows(several))]
+        [_opinion(row, number, one) for number, one in enumerate(_in_rows(row, several))]
         for row, several in enumerate(answers)
     ]
 
 
-def _in_rows(several: Any) -> Any:
+def _in_rows(row: int, several: Any) -> Any:
     """Converts answers in a dict of columns to a list."""
     if isinstance(several, Mapping) and isinstance(several.get("text"), list | np.ndarray):
         return list(zip(several["text"], several.get("answer_start", []), strict=True))
+    if isinstance(several, Mapping | str | bytes):
+        raise ValueError(f"`y[{row}]` must be a list of answers. Received: {several!r:.80}")
     return several
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kbert.data.captions.captioned_images import CaptionExamples, read_captions
+from kbert.options.configuration import wrong
 from kbert.storage.files import sampled_hashes
 from kbert.text.subword import Subword
 from kbert.text.subword_training import train_subwords
@@ -53,6 +54,8 @@ def read_captioning_data(config: CaptioningConfig) -> CaptioningData:
         parts[part] = read_captions(path, config.images or "", *columns)
     sizes = config.split_sizes
     if sizes is not None:
+        if sum(sizes) > (count := len(parts["train"])):
+            raise wrong("split", f"of {count} images at most, as many as there are", config.split)
         parts = dict(zip(PARTS, parts["train"].split(sizes)))
     return CaptioningData(parts)
 

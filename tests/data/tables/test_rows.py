@@ -145,7 +145,7 @@ def test_json_lines_skip_blank_lines():
     "line, message",
     [
         ("[1, 2]", r"f, line 2: each line must be a JSON object\. Received: \[1, 2\]$"),
-        ('{"a": ', r"f, line 2: each line must be a JSON object\. .*: \(Expecting value at col"),
+        ('{"a": ', r"f, line 2: each line must be a JSON .*: \(Expecting value at column 7\)"),
         ("[" * 100_000, r"f, line 2: each line must be a JSON .* Received: \[{80}\.\.\. \("),
         ('{"a": NaN}', r"f, line 2: each line must be a JSON .* \(NaN is no JSON"),
     ],

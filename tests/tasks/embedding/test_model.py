@@ -138,6 +138,10 @@ def test_other_encoders_and_precisions(tmp_path):
 def test_errors(model):
     with pytest.raises(ValueError, match=r"`long` must be one of \['cut', 'windows'\]. Received"):
         model.encode(["a"], long="both")
+    with pytest.raises(ValueError, match="`queries` must be a list of texts. Received: 'a text'"):
+        model.search("a text", ["a"])
+    with pytest.raises(ValueError, match="`b` must be a list of texts. Received: 'a text'"):
+        model.similarity(["a"], "a text")
     with pytest.raises(ValueError, match="`texts` must be one list. Received: 2 columns"):
         model.encode((["a"], ["b"]))
     with pytest.raises(ValueError, match='`format` must be "kbert" or "sentence-transformers"'):

@@ -57,7 +57,7 @@ def test_nothing_to_search():
     [
         (lambda: search(A, B, 0), "`k` must be at least 1. Received: k=0"),
         (lambda: search(A, B, block_rows=0), "`block_rows` must be at least 1. Received: block_ro"),
-        (lambda: search(A, B, kind="l2"), r"`similarity` must be one of \['cosine', 'dot'\]"),
+        (lambda: search(A, B, kind="l2"), r"`kind` must be one of \['cosine', 'dot'\]"),
         (lambda: similarity(A, B[:, :1]), r"two matrices of one width. .*\(2, 2\) and \(3, 1\)"),
         (lambda: search(A * np.nan, B), "must hold finite numbers. Received: NaN or inf"),
     ],

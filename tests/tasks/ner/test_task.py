@@ -22,6 +22,13 @@ def test_sentences_in_the_scheme_of_the_run(tiny, tmp_path):
         read_sentences(tiny.sentences, "iobes", "tag")
 
 
+def test_sentences_without_an_entity_teach_nothing(tiny, tmp_path):
+    config = tiny.reading(tmp_path / "o", "ner", tiny.sentences)
+    nothing = TaggedSentences([["a", "b"]], [["O", "O"]], [0], "x.conll", [1])
+    with pytest.raises(ValueError, match="x.conll: the training sentences must have an entity"):
+        TASK.labels(config, nothing, None)
+
+
 def test_tag_names():
     assert tag_names(["A", "B"], "bio") == ["O", "B-A", "I-A", "B-B", "I-B"]
     assert tag_names(["A"], "iobes") == ["O", "B-A", "I-A", "E-A", "S-A"]

@@ -77,6 +77,8 @@ def test_anything_else_is_none(x):
             "Received: str of texts",
         ),
         (Q, "`x` must be questions with contexts: a dict of two lists or a tuple of two."),
+        ([("Who?", "Ada.")], "tuple of two. Received: list that begins with ('Who?', 'Ada.')"),
+        ([{"question": "Who?"}], "tuple of two. Received: list that begins with {'question': "),
     ],
 )
 def test_wrong_forms(x, message):

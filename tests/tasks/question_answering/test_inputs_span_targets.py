@@ -90,6 +90,14 @@ def test_what_is_no_answer_is_named(one):
         read_answers([[], [one]])
 
 
+@pytest.mark.parametrize("several", [{"text": "a", "answer_start": 3}, "a"])
+def test_answers_that_are_no_list_are_named(several):
+    message = f"`y[1]` must be a list of answers. Received: {several!r}"
+    for read in (read_answers, read_opinions):
+        with pytest.raises(ValueError, match=re.escape(message)):
+            read([[], several])
+
+
 def test_opinions_are_answers_or_lists_of_answers():
     one = {"text": "a", "answer_start": 3}
     found = read_opinions([[one, [one, ("b", 5)], []], [], [("c", 1), ["d", 2], [["e", 4]]]])

@@ -150,7 +150,7 @@ def test_features_in_a_folder_are_those_of_the_next_run(
     [
         ({"vocabulary_size": 4000}, "`vocabulary_size` must be at most"),
         ({"network_layer": "third"}, "`network` and `network_layer` must fit each other"),
-        ({"split": "12,4,5"}, "`sizes` must add up to the number of images at most"),
+        ({"split": "12,4,5"}, "`split` must be of 20 images at most, as many as there are"),
     ],
 )
 def test_what_does_not_fit_writes_nothing(
