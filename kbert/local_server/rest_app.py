@@ -11,8 +11,10 @@ import re
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
+import h11
 from google.protobuf import json_format
 from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
@@ -34,7 +36,6 @@ _LARGEST_VERSION = 2**63 - 1
 # Larger answers are converted in a thread.
 _LARGE_CELLS = 5000
 _Handler = Callable[[Request], Awaitable[Response]]
-_METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
 
 
 class TimedConnection(H11Protocol):
@@ -45,6 +46,7 @@ class TimedConnection(H11Protocol):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._timers: dict[str, asyncio.TimerHandle] = {}
+        self._ended = False  # whether the client has closed its side
 
     def connection_made(self, transport: Any) -> None:
         """Starts to wait for the head of a request."""
@@ -58,6 +60,31 @@ class TimedConnection(H11Protocol):
             self._stop("head")
         else:
             self._start("head", self.head_timeout)
+
+    def eof_received(self) -> bool:  # type: ignore[override]
+        """Keeps the connection for the answer to a request that has arrived as a whole."""
+        cycle = self.cycle
+        self._ended = True
+        return cycle is not None and not cycle.more_body and not cycle.response_complete
+
+    def on_response_complete(self) -> None:
+        """Waits for the rest of a head of which a part has arrived, or ends the connection."""
+        super().on_response_complete()
+        if self.cycle is not None and self.cycle.response_complete:
+            if self._ended:
+                self.transport.close()
+            elif self.conn.trailing_data[0]:
+                self._start("head", self.head_timeout)
+
+    def send_400_response(self, msg: str) -> None:
+        """Answers what is no HTTP, or ends the connection where another answer has begun."""
+        if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
+            super().send_400_response(msg)
+        else:
+            self.transport.abort()
+
+    def _should_upgrade(self) -> bool:
+        return False  # uvicorn would advise in the log to install WebSockets
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Stops both timers."""
@@ -114,8 +141,15 @@ class RestApp:
         own = {"/healthz": self._alive, "/readyz": self._ready, METRICS_PATH: self._metrics}
         every = [Route(path, self._guarded(handler)) for path, handler in own.items()]
         every += [Route(one.path, self._guarded(one.endpoint, _is_link)) for one in routes]
-        every.append(Route("/{path:path}", self._guarded(self._model), methods=_METHODS))
-        self.app = Starlette(routes=every)
+        self.app = Starlette(routes=every, exception_handlers={HTTPException: _not_allowed})
+        model = self._guarded(self._model)
+
+        async def other(scope: Any, receive: Any, send: Any) -> None:
+            request = Request(scope, receive)
+            await (await model(request))(scope, receive, send)
+
+        # Not a route, which would know some methods and paths only, and answer others by itself.
+        self.app.router.default = other
 
     def _guarded(
         self, handler: _Handler, allowed: Callable[[Request], bool] = lambda request: False
@@ -196,6 +230,11 @@ class RestApp:
             large = sum(batch.size for batch in answer.values()) > _LARGE_CELLS
             content = await in_thread(large, answer_of, answer, asked.in_rows)
         return Response(content, media_type="application/json")
+
+
+async def _not_allowed(request: Request, error: Any) -> Response:
+    """Answers another method of a route."""
+    return JSONResponse({"error": error.detail}, error.status_code, error.headers)
 
 
 def _refused(refusal: Refusal) -> Response:

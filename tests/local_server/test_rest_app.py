@@ -80,6 +80,9 @@ def test_status_and_metadata(ask):
         ("DELETE", "/v1/models/meter", 400, "Malformed request: DELETE"),
         ("POST", "/v1/models/meter:classify", 501, "classify is left out"),
         ("GET", "/v2/models", 404, "Malformed request"),
+        ("TRACE", "/v1/models/meter", 400, "Malformed request: TRACE"),
+        ("POST", "/v1/models/meter%0A:predict", 404, "Servable not found"),
+        ("POST", "/healthz", 405, "Method Not Allowed"),
         ("GET", "/v1/models/%00%ff/x", 400, "Malformed request"),
     ],
 )

@@ -46,6 +46,15 @@ def port() -> Iterator[int]:
         yield port
 
 
+def read(connection: socket.socket, size: int) -> None:
+    """Reads so many bytes of an answer."""
+    connection.settimeout(5)
+    while size > 0:
+        part = connection.recv(2**20)
+        assert part
+        size -= len(part)
+
+
 def closed_after(connection: socket.socket) -> float:
     """Seconds until the server ends a connection."""
     start = time.monotonic()
@@ -61,6 +70,35 @@ def closed_after(connection: socket.socket) -> float:
 def test_a_head_that_does_not_come(port: int):
     with socket.create_connection(("127.0.0.1", port)) as silent:
         assert closed_after(silent) < 3.0
+
+
+HEAD = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
+
+
+def test_a_second_head_that_does_not_come(port: int):
+    with socket.create_connection(("127.0.0.1", port)) as connection:
+        connection.sendall(HEAD + b"GET / HT")
+        read(connection, LARGE)
+        assert closed_after(connection) < 3
+
+
+def test_a_client_that_has_said_all_gets_its_answer(port: int):
+    with socket.create_connection(("127.0.0.1", port)) as connection:
+        connection.sendall(HEAD)
+        connection.shutdown(socket.SHUT_WR)
+        read(connection, LARGE)
+        assert closed_after(connection) < 3
+
+
+def test_what_is_no_http_after_an_answer(port: int, caplog: pytest.LogCaptureFixture):
+    """The answer comes before the body does, which then is none."""
+    with socket.create_connection(("127.0.0.1", port)) as connection:
+        head = HEAD.replace(b"GET", b"POST")[:-2] + b"Transfer-Encoding: chunked\r\n"
+        connection.sendall(head + b"Upgrade: websocket\r\nConnection: Upgrade\r\n\r\n")
+        read(connection, LARGE)
+        connection.sendall(b"ZZ\r\n")
+        assert closed_after(connection) < 3
+    assert caplog.messages == ["Invalid HTTP request received."]  # and no traceback
 
 
 def test_a_head_that_comes_drop_by_drop(port: int):
