@@ -6,6 +6,7 @@ requests, the next one waits for as many, but no longer than `batch_timeout_micr
 """
 
 import asyncio
+import functools
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -13,6 +14,7 @@ from concurrent.futures import Executor
 from dataclasses import dataclass, field
 
 import numpy as np
+from tensorflow.python.eager.cancellation import CancellationManager  # has no public name
 
 from kbert.local_server.limits import Refusal, check_rows, invalid
 from kbert.serving.format.batching_file import LENGTHS, Batching
@@ -21,7 +23,8 @@ from kbert.serving.loading.row_batches import joined_batches
 logger = logging.getLogger(__name__)
 Arrays = Mapping[str, np.ndarray]
 Answer = dict[str, np.ndarray]
-Run = Callable[[str, Arrays], Answer]
+# Its last argument, if there is one, stops the call when it is cancelled.
+Run = Callable[[str, Arrays, CancellationManager | None], Answer]
 # Queue limit of a model that is not batched, in requests.
 _MOST_WAITING = 64
 _Key = tuple[object, ...]
@@ -60,8 +63,9 @@ class BatchQueue:
         self._worker: asyncio.Task[None] | None = None
 
     async def answer(self, signature: str, inputs: Arrays) -> Answer:
-        """Answers one request, or refuses it; when cancelled, it leaves the queue.
+        """Answers one request, or refuses it.
 
+        When cancelled, it leaves the queue; a batch that runs is stopped when nobody waits for it.
         The inputs are each (B, ...) with the same B; a request with a scalar runs alone.
         """
         rows = next((len(batch) for batch in inputs.values() if batch.ndim), 1)
@@ -151,15 +155,23 @@ class BatchQueue:
 
     async def _run_batch(self, batch: list[_Waiting]) -> None:
         self._told(sum(one.rows for one in batch), time.monotonic() - batch[0].since)
-        loop = asyncio.get_running_loop()
+        loop, stop = asyncio.get_running_loop(), CancellationManager()
+
+        def gone(answer: "asyncio.Future[Answer]") -> None:
+            if all(one.answer.cancelled() for one in batch):
+                stop.start_cancel()
+
+        for one in batch:
+            one.answer.add_done_callback(gone)
         try:
             inputs, rows = batch[0].inputs, [one.rows for one in batch]
             if len(batch) > 1:
                 inputs = {k: joined_batches([one.inputs[k] for one in batch]) for k in inputs}
-            answers = await loop.run_in_executor(
-                self._executor, _run_split, self._run, batch[0].signature, inputs, rows
-            )
+            run = functools.partial(self._run, batch[0].signature, inputs, stop)
+            answers = await loop.run_in_executor(self._executor, _run_split, run, rows)
         except Exception as error:
+            if stop.is_cancelled:
+                return
             if len(batch) > 1:
                 # Only the faulty request gets the error.
                 for one in batch:
@@ -177,8 +189,8 @@ class BatchQueue:
                 one.answer.set_result(answer)
 
 
-def _run_split(run: Run, signature: str, inputs: Arrays, rows: Sequence[int]) -> list[Answer]:
-    outputs = run(signature, inputs)
+def _run_split(run: Callable[[], Answer], rows: Sequence[int]) -> list[Answer]:
+    outputs = run()
     if len(rows) == 1:
         return [outputs]
     ends = np.cumsum(rows)

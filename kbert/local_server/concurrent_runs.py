@@ -13,7 +13,7 @@ from typing import Any
 
 from tensorflow.python.eager.cancellation import CancellationManager  # has no public name
 
-from kbert.local_server.batch_queue import Answer, Arrays
+from kbert.local_server.batch_queue import Answer, Arrays, Run
 from kbert.local_server.limits import LARGE_BYTES, Refusal, check_rows
 
 logger = logging.getLogger(__name__)
@@ -24,13 +24,12 @@ _MOST_BYTES = 4 * 2**20
 class ConcurrentRuns:
     """The calls of one version of a model. For one event loop; see also `BatchQueue`.
 
-    `run` calls a signature, and stops soon after its last argument, if there is one, is cancelled;
-    `runs_alone` says whether nothing but a request itself would be stopped.
+    `runs_alone` says whether nothing but a request itself would be stopped with its call.
     """
 
     def __init__(
         self,
-        run: Callable[[str, Arrays, CancellationManager | None], Answer],
+        run: Run,
         executor: Executor,
         told: Callable[[int, float], None] = lambda rows, seconds: None,
         runs_alone: Callable[[str, Arrays], bool] = lambda signature, inputs: False,

@@ -102,7 +102,7 @@ class LoadedVersion:
     def run(
         self, signature: str, inputs: Arrays, stop: CancellationManager | None = None
     ) -> dict[str, np.ndarray]:
-        """Calls a signature of the model; see `ConcurrentRuns`."""
+        """Calls a signature of the model; `stop` ends the call soon after it is cancelled."""
         try:
             return self.model.run(signature, inputs, stop)
         except _CLIENTS as error:

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from tensorflow.python.eager.cancellation import CancellationManager
 
 from kbert.local_server.batch_queue import BatchQueue
 from kbert.local_server.limits import Refusal
@@ -20,10 +21,12 @@ class Doubler:
 
     def __init__(self) -> None:
         self.batches: list[list[float]] = []
+        self.stops: list[CancellationManager] = []
         self.gate = threading.Event()
         self.gate.set()
 
-    def __call__(self, signature, inputs):
+    def __call__(self, signature, inputs, stop):
+        self.stops.append(stop)
         self.gate.wait(5)
         self.batches.append(inputs["x"].reshape(-1).tolist())
         if -1 in inputs["x"]:
@@ -143,6 +146,22 @@ def test_a_request_that_is_given_up_is_not_run():
     assert run(work) == [[1]]
 
 
+def test_a_batch_that_nobody_waits_for_is_stopped():
+    async def work(queue, model):
+        model.gate.clear()
+        asked = [asyncio.create_task(queue.answer("f", numbers(i))) for i in (1, 2)]
+        await asyncio.sleep(0.05)
+        found = []
+        for one in asked:
+            one.cancel()
+            await asyncio.sleep(0.01)
+            found.append(model.stops[0].is_cancelled)
+        model.gate.set()
+        return found, (await queue.answer("f", numbers(3)))["y"].tolist()
+
+    assert run(work) == ([False, True], [6])
+
+
 @pytest.mark.parametrize("batching, most", [(BATCHING, 8), (None, 64)])
 def test_a_request_that_is_given_up_gives_its_place_away(batching, most):
     async def work(queue, model):
@@ -181,7 +200,7 @@ def test_lengths_allow_padding_and_other_shapes_stay_apart():
 
 
 def test_texts_are_joined():
-    def upper(signature, inputs):
+    def upper(signature, inputs, stop):
         return {"t": np.array([text.upper() for text in inputs["t"]], object)}
 
     async def main():
@@ -213,7 +232,7 @@ def test_without_batching_requests_wait_however_many_rows_they_have():
 
 
 def test_an_answer_without_rows_cannot_be_shared():
-    def total(signature, inputs):
+    def total(signature, inputs, stop):
         return {"sum": inputs["x"].sum()}
 
     async def main():
