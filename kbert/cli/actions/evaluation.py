@@ -152,19 +152,21 @@ def evaluate_translation(
     sides: tuple[Path | None, Path | None],
     language: str | None = None,
     translations: Path | None = None,
+    columns: tuple[str | None, str | None] = (None, None),
 ) -> dict[str, Any]:
     """Evaluates a translator on sentence pairs.
 
     The pairs are a table or tfds:NAME@SPLIT in `file`, or two text files in `sides`. `language` is
     the target language, for the tokenised lower-cased BLEU; None for the run's own. `translations`
-    is the file to write all translations to, one per line, or None.
+    is the file to write all translations to, one per line, or None; `columns` are those of the
+    table, by name or index, None for the run's own.
     """
     run = _only(runs, "translation")
     config = load_run(run).config if is_run(run) else None
     own: Any = config if getattr(config, "task", None) == TRANSLATION else None
     source, target = sides
     if file is not None:
-        pairs = read_table_of_pairs(file, own)
+        pairs = read_table_of_pairs(file, own, columns=columns)
     elif source is not None and target is not None:
         pairs = read_parallel(source, target)
     else:

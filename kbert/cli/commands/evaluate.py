@@ -37,6 +37,12 @@ _Source = Annotated[
     Path | None, Option(help="Sentences, one a line, not a file of both.", rich_help_panel=_PANEL)
 ]
 _Target = Annotated[Path | None, Option(help="Their right translations.", rich_help_panel=_PANEL)]
+_SourceColumn = Annotated[
+    str | None, Option(help="Column of the sentences in a file of both.", rich_help_panel=_PANEL)
+]
+_TargetColumn = Annotated[
+    str | None, Option(help="Column of the translations there.", rich_help_panel=_PANEL)
+]
 _Language = Annotated[
     str | None,
     Option(
@@ -78,6 +84,8 @@ def evaluate(
     predictions: _Predictions = None,
     source: _Source = None,
     target: _Target = None,
+    source_column: _SourceColumn = None,
+    target_column: _TargetColumn = None,
     language: _Language = None,
     translations: _Translations = None,
     images: _Images = None,
@@ -91,7 +99,6 @@ def evaluate(
     Examples:
 
       kbert evaluate runs/topics test.tsv
-      kbert evaluate runs/sst2 --glue sst2 --data glue/ --split dev
       kbert evaluate runs/sst2 --glue sst2 --data glue/ --split test \\
           --submission upload/
       kbert evaluate runs/rte/seed-1 runs/rte/seed-2 dev.tsv --average
@@ -101,18 +108,17 @@ def evaluate(
       kbert evaluate runs/captions captions.csv --images photos/
       kbert evaluate runs/papers held-out.txt
     """
-    of_pairs = source is not None or target is not None
     sides, of_glue = (source, target), (glue, data, split)
-    runs, file = _divided(paths, of_pairs, of_glue, submission, average)
+    runs, file = _divided(paths, any(sides), of_glue, submission, average)
     given = {"text_a": text_a, "text_b": text_b, "label": label}
     task, own = _look_first(runs, file, sides, of_glue, given, predictions)
     given |= _of_labels(own, label_separator, tune_thresholds)
-    translated = of_pairs or task == TRANSLATION
-    _check_written(task, translated, (language, translations), (images, captions))
+    translated = any(sides) or task == TRANSLATION
+    written, columns = (language, translations), (source_column, target_column)
+    _check_written(task, file, translated, written, columns, (images, captions))
     from kbert.cli.actions import evaluation
-
     if translated:
-        result = evaluation.evaluate_translation(runs, file, sides, language, translations)
+        result = evaluation.evaluate_translation(runs, file, sides, *written, columns)
     elif file is None or (own and own.averages):
         result = evaluation.evaluate_runs(runs, file, of_glue, given, submission, tune_thresholds)
         evaluation.show_labels(result.get("metrics", {}))
@@ -125,11 +131,18 @@ def evaluate(
     write_result(result)
 
 
-def _check_written(task: str | None, translated: bool, *options: tuple[Any, Any]) -> None:
+def _check_written(
+    task: str | None, file: Path | None, translated: bool, *options: tuple[Any, Any]
+) -> None:
     """Checks the options of models that write texts: of translators, and of captioners."""
-    (language, translations), (images, captions) = options
+    (language, translations), columns, (images, captions) = options
     if (language or translations) and not translated:
         raise ValueError("`--language` and `--translations` must be given for a translator only.")
+    if any(columns) and (task != TRANSLATION or str(file).startswith(TFDS)):
+        raise ValueError(
+            "`--source-column` and `--target-column` must be given for a translator and a file of "
+            "both only."
+        )
     if (images or captions) and task != CAPTIONING:
         raise ValueError("`--images` and `--captions` must be given for a captioner only.")
 

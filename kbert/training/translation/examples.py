@@ -6,6 +6,7 @@ Subwords are learned from the pairs, given, or kept from a stopped run.
 import hashlib
 import os
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -81,18 +82,24 @@ def _read(config: TranslationConfig, part: str) -> ParallelText | None:
 
 
 def read_table_of_pairs(
-    given: str | os.PathLike[str], config: TranslationConfig | None = None, part: str = "test"
+    given: str | os.PathLike[str],
+    config: TranslationConfig | None = None,
+    part: str = "test",
+    columns: Sequence[str | None] = (None, None),
 ) -> ParallelText:
     """Reads a table of pairs (TSV, CSV or JSON Lines), or tfds:NAME or tfds:NAME@SPLIT of TFDS.
 
     The configuration, if any, has columns, languages and the folder of TFDS; `part` is the split if
-    none is named.
+    none is named. `columns` are other columns of source and target, by name or index.
     """
     name = os.fspath(given)
     if not name.startswith(TFDS):
-        if config is None:
-            return read_parallel_tsv(name, ("source", "target"))
-        return read_parallel_tsv(name, (config.source_column, config.target_column))
+        own: Sequence[str | int] = ("source", "target")
+        if config is not None:
+            own = (config.source_column, config.target_column)
+        named = (int(one) if one and one.isdecimal() else one for one in columns)
+        chosen = [usual if one is None else one for one, usual in zip(named, own)]
+        return read_parallel_tsv(name, chosen)
     dataset, _, split = name.removeprefix(TFDS).partition("@")
     languages: dict[str, Any] = {}
     if config is not None:

@@ -40,6 +40,14 @@ def test_files_and_tables_give_the_same_numbers(finished_translation, tiny_pairs
     metrics = json.loads(by_table.stdout)["metrics"]
     assert {key: found["metrics"][key] for key in metrics} == metrics
     assert "tokenized_lowercase_bleu" not in metrics
+    other = tmp_path / "other.tsv"
+    lines = (tiny_pairs.folder / "test.tsv").read_text().splitlines(keepends=True)
+    other.write_text("".join(["en\tde\n", *lines[1:]]))
+    named = ("--source-column", "en", "--target-column", "de")
+    by_columns = invoke("evaluate", model, other, *named)
+    assert json.loads(by_columns.stdout)["metrics"] == metrics
+    refused = invoke("evaluate", model, "--source", *sides, *named)
+    assert refused.exit_code == 2 and "a file of both only" in " ".join(refused.stderr.split())
 
 
 def test_pairs_that_cannot_be_measured_are_told(finished_translation, tmp_path):
