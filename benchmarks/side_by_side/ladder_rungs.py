@@ -55,6 +55,7 @@ RUNGS = {
     "convs2s": Rung("convs2s", 3e-3, 0.15),
     "transformer": Rung("transformer", 7e-4, 0.1),
     "bert-fused": Rung(BERT_FUSED, 7e-4, 0.1),
+    "convs2s 24": Rung("convs2s", 3e-3, 0.2, 24),
     "transformer 24": Rung("transformer", 7e-4, 0.2, 24),
     "transformer 24+12": Rung("transformer", 7e-4, 0.2, start="transformer 24"),
     "bert-fused 24+12": Rung(BERT_FUSED, 7e-4, 0.2, start="transformer 24"),
