@@ -61,6 +61,7 @@ class TimedConnection(H11Protocol):
         else:
             self._start("head", self.head_timeout)
 
+    # asyncio reads whether to keep the transport; uvicorn's own always closes it, and says None.
     def eof_received(self) -> bool:  # type: ignore[override]
         """Keeps the connection for the answer to a request that has arrived as a whole."""
         cycle = self.cycle
