@@ -28,7 +28,7 @@ from kbert.tasks.classification.model import Classifier
 
 MODEL = "classifier"
 THREADS, PLACES, WARM_SECONDS = 48, 16, 10.0
-GROWTH = 1.15  # the most memory in the last third of the time, beside that in the second
+GROWTH = 1.05  # the most memory in the last third of the time, beside that in the second
 
 
 def two_exports(folder: Path) -> list[Path]:

@@ -86,10 +86,11 @@ class LoadedModel:
         Cancelled, it raises `tf.errors.CancelledError`, and so may do all calls that share its
         batch: only one that `runs_alone` may be. Rebuilt functions go on to their ends.
         """
-        tensors = {
-            name: tf.constant(tensor.batch(name, inputs[name]), tensor.dtype)
-            for name, tensor in self.signatures[signature].inputs.items()
-        }
+        with tf.device("CPU:0"):  # whose memory is the same for all runtimes
+            tensors = {
+                name: tf.constant(tensor.batch(name, inputs[name]), tensor.dtype)
+                for name, tensor in self.signatures[signature].inputs.items()
+            }
         answers = self._called(signature, tensors, cancellation)
         return {name: answer.numpy() for name, answer in answers.items()}
 

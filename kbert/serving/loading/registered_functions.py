@@ -3,11 +3,12 @@
 `tf.saved_model.load` makes an object of each node, and gives each function a copy of all that it
 calls. Here the runtime gets each function once, as in a server: an export is loaded in a fraction
 of the time, and one whose weights are constants takes a fraction of the memory.
+
+Each export has a runtime of its own, as BatchFunction keeps its graph, with the constants in it, as
+long as the runtime lives. Inputs and answers are tensors of the program's runtime.
 """
 
 import itertools
-import uuid
-import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -16,7 +17,7 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 from tensorflow.python.eager import context  # these have no public names
 from tensorflow.python.eager.cancellation import CancellationManager
-from tensorflow.python.eager.execute import execute_with_cancellation
+from tensorflow.python.eager.execute import execute, execute_with_cancellation
 
 from kbert.serving.format.messages import client_signatures
 from kbert.serving.format.signatures import WEIGHTS
@@ -31,11 +32,11 @@ class OtherSavedModel(Exception):
 
 
 class RegisteredFunctions:
-    """The signatures of an export, known to the runtime while this object lives; thread-safe.
+    """The signatures of an export, in memory while this object lives; thread-safe.
 
     Args:
         path: the version folder, with the weights.
-        meta_graph: its MetaGraphDef, whose functions get other names.
+        meta_graph: its MetaGraphDef.
 
     Raises:
         OtherSavedModel: a signature reads more than constants and variables of `WEIGHTS`, as may be
@@ -51,16 +52,11 @@ class RegisteredFunctions:
             for name, signature in client_signatures(meta_graph)
         }
         read = {one for call in self._calls.values() for one in call.captured}
-        self._values = _values(graph, nodes, read, path)
-        # Exports of one program, and functions of this process, may have the same names.
-        self._suffix = f"_{uuid.uuid4().hex}"
-        functions = meta_graph.graph_def.library.function
-        _rename(functions, self._suffix)
-        names: list[str] = []  # what an error leaves behind is removed too
-        weakref.finalize(self, _remove, names).atexit = False  # the runtime ends with the process
-        for function in functions:
-            context.context().add_function_def(function)
-            names.append(function.signature.name)
+        # With the settings of the program's own, such as its numbers of threads.
+        self._runtime = context.Context(context.context().config)
+        for function in meta_graph.graph_def.library.function:
+            self._runtime.add_function_def(function)
+        self._values = _values(graph, nodes, read, path, self._runtime)
 
     def run(
         self,
@@ -75,14 +71,16 @@ class RegisteredFunctions:
         call = self._calls[signature]
         arguments = [inputs[name] for name in call.inputs]
         arguments += [self._values[one] for one in call.captured]
-        function, runtime = call.function + self._suffix, context.context()
-        if cancellation is None:
-            answers = runtime.call_function(function.encode(), arguments, call.num_outputs)
-        else:  # not `CancellationManagerContext`, which is one for all threads
-            options = itertools.chain(*runtime.function_call_options.as_attrs().items())
-            answers = execute_with_cancellation(
-                function, call.num_outputs, arguments, tuple(options), runtime, cancellation
-            )
+        options = itertools.chain(*self._runtime.function_call_options.as_attrs().items())
+        answers = execute_with_cancellation(
+            call.function,
+            call.num_outputs,
+            arguments,
+            tuple(options),
+            self._runtime,
+            # Not `CancellationManagerContext`, which is one for all threads.
+            cancellation or CancellationManager(),
+        )
         return {name: answers[place] for name, place in call.outputs.items()}
 
 
@@ -111,7 +109,7 @@ def _call(signature: Any, nodes: Mapping[str, Any], functions: Mapping[str, Any]
 
 
 def _values(
-    graph: Any, nodes: Mapping[str, Any], ids: Iterable[int], path: Path
+    graph: Any, nodes: Mapping[str, Any], ids: Iterable[int], path: Path, runtime: context.Context
 ) -> dict[int, tf.Tensor]:
     """Returns the constants, and the handles of the variables, of these objects of a graph."""
     numbers = {
@@ -132,7 +130,7 @@ def _values(
             raise OtherSavedModel(f"A signature reads {kind} {i}.")
     keys = [f"{WEIGHTS}/{numbers[i]}/.ATTRIBUTES/VARIABLE_VALUE" for i in variables]
     read = _read(str(path / "variables" / "variables"), keys, list(variables.values()))
-    return found | dict(zip(variables, map(_handle, read)))
+    return found | {i: _handle(value, runtime) for i, value in zip(variables, read)}
 
 
 def _read(prefix: str, keys: Sequence[str], dtypes: Sequence[int]) -> list[tf.Tensor]:
@@ -150,27 +148,10 @@ def _read(prefix: str, keys: Sequence[str], dtypes: Sequence[int]) -> list[tf.Te
     return found
 
 
-def _handle(value: tf.Tensor) -> tf.Tensor:
+def _handle(value: tf.Tensor, runtime: context.Context) -> tf.Tensor:
     """Returns the handle of a new variable, which lives as long as the handle."""
-    name = context.anonymous_name()
-    handle = tf.raw_ops.VarHandleOp(dtype=value.dtype, shape=value.shape, shared_name=name)
-    tf.raw_ops.AssignVariableOp(resource=handle, value=value)
+    kind = ("dtype", value.dtype.as_datatype_enum)
+    named = ("shape", value.shape.as_list(), "shared_name", context.anonymous_name())
+    (handle,) = execute("VarHandleOp", 1, [], kind + named, runtime)
+    execute("AssignVariableOp", 0, [handle, value], kind, runtime)
     return handle
-
-
-def _rename(functions: Sequence[Any], suffix: str) -> None:
-    """Appends to the names of functions, there and where they are called."""
-    names = {function.signature.name for function in functions}
-    for function in functions:
-        function.signature.name += suffix
-        for node in function.node_def:
-            for value in node.attr.values():
-                called = [value.func] if value.HasField("func") else value.list.func
-                for one in called:
-                    if one.name in names:
-                        one.name += suffix
-
-
-def _remove(names: Iterable[str]) -> None:
-    for name in names:
-        context.context().remove_function(name)
