@@ -1,6 +1,8 @@
 """Versions come and go; a broken one never answers, and the one before stays."""
 
 import asyncio
+import ctypes
+import os
 import shutil
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -54,6 +56,33 @@ def test_a_new_version_takes_over_and_an_old_one_comes_back(meter: Path):
         assert model.pick().number == 1
 
     run(work, ServedFolder("meter", folder))
+
+
+GLIBC = ctypes.CDLL(None)
+
+
+def resident_bytes() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+@pytest.mark.skipif(not hasattr(GLIBC, "malloc_trim"), reason="needs the GNU C library")
+def test_memory_that_the_c_library_kept_is_given_back(meter: Path):
+    GLIBC.malloc.restype = ctypes.c_void_p
+    size = 2**16  # a block that is not mapped by itself
+    blocks = [ctypes.c_void_p(GLIBC.malloc(size)) for _ in range(4096)]
+    for block in blocks:
+        GLIBC.memset(block, 1, size)
+    last = blocks.pop()  # below a block in use, freed ones stay in memory
+    for block in blocks:
+        GLIBC.free(block)
+    full = resident_bytes()
+
+    async def work(model, refresh):
+        await refresh()
+        assert resident_bytes() < full - 2**27
+
+    run(work, ServedFolder("meter", meter.parent))
+    GLIBC.free(last)
 
 
 def test_a_broken_version_is_told_of_and_tried_again_when_it_is_another(meter: Path):
