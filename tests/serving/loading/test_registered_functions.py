@@ -132,7 +132,7 @@ def test_the_memory_of_a_model_that_batched_comes_back(tmp_path: Path):
         return resident_bytes()
 
     first, *_, last = (loaded_and_dropped() for _ in range(9))
-    assert last - first < 8 * 4 * 2**20  # as much as the constants, which were there thrice
+    assert last - first < 8 * 4 * 2**20  # of each, four times as much stayed
 
 
 @pytest.mark.usefixtures("not_rebuilt")
