@@ -182,6 +182,7 @@ class ServedModel:
             if self._tried.get(number) != mark:
                 self._tried[number] = mark
                 await self._load(number, path)
+                await self._give_memory_back()  # of what was replaced, or could not be loaded
         keep = {number for number in wanted if number in self.ready}
         if keep:
             for number in [n for n in self.ready if n not in keep]:
@@ -218,8 +219,6 @@ class ServedModel:
         logger.info("%s, version %d: ready after %.1f s.", self.folder.name, number, seconds)
         if replaced is not None:
             await replaced.idle()
-            del replaced
-        await loop.run_in_executor(self._loader, _free_memory)
 
     async def _let_go(self, number: int) -> None:
         version = self.ready[number]
@@ -232,6 +231,9 @@ class ServedModel:
             del self.states[old]
         logger.info("%s, version %d: gone.", self.folder.name, number)
         del version
+        await self._give_memory_back()
+
+    async def _give_memory_back(self) -> None:
         await asyncio.get_running_loop().run_in_executor(self._loader, _free_memory)
 
 

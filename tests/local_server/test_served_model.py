@@ -5,6 +5,7 @@ import ctypes
 import os
 import shutil
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -65,24 +66,34 @@ def resident_bytes() -> int:
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
-@pytest.mark.skipif(not hasattr(GLIBC, "malloc_trim"), reason="needs the GNU C library")
-def test_memory_that_the_c_library_kept_is_given_back(meter: Path):
+@contextmanager
+def memory_that_the_c_library_keeps():
+    """What is freed stays in memory below a block in use; yields what is resident with it."""
     GLIBC.malloc.restype = ctypes.c_void_p
     size = 2**16  # a block that is not mapped by itself
     blocks = [ctypes.c_void_p(GLIBC.malloc(size)) for _ in range(4096)]
     for block in blocks:
         GLIBC.memset(block, 1, size)
-    last = blocks.pop()  # below a block in use, freed ones stay in memory
+    last = blocks.pop()
     for block in blocks:
         GLIBC.free(block)
-    full = resident_bytes()
+    yield resident_bytes()
+    GLIBC.free(last)
+
+
+@pytest.mark.skipif(not hasattr(GLIBC, "malloc_trim"), reason="needs the GNU C library")
+@pytest.mark.parametrize("broken", [False, True])
+def test_a_load_gives_kept_memory_back_also_if_it_fails(meter: Path, broken: bool):
+    if broken:
+        (meter / "saved_model.pb").write_bytes(b"broken")
 
     async def work(model, refresh):
-        await refresh()
-        assert resident_bytes() < full - 2**27
+        with memory_that_the_c_library_keeps() as full:
+            await refresh()
+            assert bool(model.states[1].error) == broken
+            assert resident_bytes() < full - 2**27
 
     run(work, ServedFolder("meter", meter.parent))
-    GLIBC.free(last)
 
 
 def test_a_broken_version_is_told_of_and_tried_again_when_it_is_another(meter: Path):
