@@ -50,6 +50,7 @@ class Rung(NamedTuple):
 
 RUNGS = {
     "no attention": Rung("rnn", 1e-3, 0.3),
+    "no attention lstm": Rung("rnn", 1e-3, 0.3, arguments={"cell": "lstm", "hidden_dim": 616}),
     "reversed source": Rung("rnn", 1e-3, 0.3, arguments={"reversed_source": True}),
     "bahdanau": Rung("bahdanau", 1e-3, 0.3),
     "convs2s": Rung("convs2s", 3e-3, 0.15),

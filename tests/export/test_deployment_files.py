@@ -25,7 +25,8 @@ import kbert
 from kbert.cli.main import app
 from kbert.local_server.limits import Metrics
 from kbert.local_server.server import LocalServer, ServerOptions
-from kbert.serving.export.base_files import METRICS_PATH, MONITORING_CONFIG, write_base_files
+from kbert.serving.export.base_files import METRICS_PATH, write_base_files
+from kbert.serving.format.version_folders import MONITORING_CONFIG
 
 # Metrics of TensorFlow Serving that `kbert serve` does not have: the first from its source file
 # servables/tensorflow/util.cc, the second from TensorFlow's kernels/batching_util, of batches

@@ -2,7 +2,7 @@
 
 import functools
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, TypeVar
 
@@ -29,7 +29,8 @@ class Client(AbstractContextManager["Client"]):
     `url` is "http://host:8501" or "https://..." for REST, "grpc://host:8500" or "grpcs://..." (TLS)
     for gRPC, which needs the extra "serving". Without a version the server chooses. `timeout` are
     the seconds for one call of a method, pauses and all its requests included. A request has at
-    most `max_batch_size` rows; a server with batching refuses more than its own. All methods but
+    most `max_batch_size` rows; a server with batching refuses more than its own, and `kbert serve`
+    more than 1,024. ValueError is raised for an argument of no use. All methods but
     `is_ready` and `close` raise ServerError where there is no answer in the end.
     """
 
@@ -45,6 +46,10 @@ class Client(AbstractContextManager["Client"]):
         for name, value in (("timeout", timeout), ("max_batch_size", max_batch_size)):
             if not value > 0:
                 raise ValueError(f"`{name}` must be positive. Received: {name}={value}")
+        if not isinstance(model, str) or not model:
+            raise ValueError(f"`model` must be a name on the server. Received: model={model!r}")
+        if version is not None and not isinstance(version, int):
+            raise ValueError(f"`version` must be an integer. Received: version={version!r}")
         self.timeout = timeout
         self.max_batch_size = max_batch_size
         self.retries = retries
@@ -105,7 +110,8 @@ class Client(AbstractContextManager["Client"]):
         names = sorted(known.inputs, key=lambda k: (_ORDER.get(k, len(_ORDER)), k)) if known else []
         if len(texts) == 1 and isinstance(table := read_columns(texts[0], tuple(names)), dict):
             return self._typed(table, deadline, signatures)
-        columns = [column for column in texts if not isinstance(column, str | bytes)]
+        lists = (one for one in texts if isinstance(one, Iterable))
+        columns = [column for column in lists if not isinstance(column, str | bytes)]
         if len(columns) != len(names) or len(columns) != len(texts):
             raise ValueError(
                 f"`texts` must be {len(names)} list(s), for {names}. Received: "

@@ -12,14 +12,17 @@ from pathlib import Path
 from typing import Any
 
 from kbert.serving.export.example_calls import call_in_process, example_calls
-from kbert.serving.format.version_folders import complete_versions, exports_in
+from kbert.serving.format.version_folders import (
+    MODEL_CONFIG,
+    MONITORING_CONFIG,
+    README,
+    complete_versions,
+    exports_in,
+)
 from kbert.storage.files import write_atomically
 from kbert.tasks.registry import all_tasks
 
 logger = logging.getLogger(__name__)
-MODEL_CONFIG = "model.config"
-MONITORING_CONFIG = "monitoring.config"
-README = "README.md"
 METRICS_PATH = "/monitoring/prometheus/metrics"
 _MARK = "Written by kbert export, anew with each export. Remove this line to keep your changes."
 _IMAGE = "tensorflow/serving:2.20.0"

@@ -82,12 +82,14 @@ def export(
         The version folder.
 
     Raises:
-        TypeError: `model` has no `signatures()`.
-        ValueError: Name, version or a signature cannot be served, a number is too small, the model
+        TypeError: `model` has no `signatures()`, or `base` is no path.
+        ValueError: Name, version or a signature cannot be served, a number is wrong, the model
             cannot be converted to that precision, or its weights cannot be frozen.
         FileExistsError: The version exists already.
     """
     endpoints_of(model)  # raises before anything is made
+    name = model.name if name is None else name
+    check_arguments(base, name, version, max_batch_size, keep)
     merged = getattr(getattr(model, "encoder", None), "merged_adapter", nullcontext)
     with merged():
         written = in_precision(model, precision)
@@ -95,7 +97,6 @@ def export(
         substitutes.store_small(precision)
         if frozen:
             substitutes.freeze()
-        name = model.name if name is None else name
         return write_export(written, substitutes, base, name, version, max_batch_size, keep, about)
 
 
@@ -113,8 +114,6 @@ def write_export(
 
     `substitutes` are what is stored instead of the model's variables.
     """
-    if keep is not None and keep < 1:
-        raise ValueError(f"`keep` must be at least 1. Received: keep={keep}")
     endpoints = endpoints_of(model)
     limits = {task: InputLimits.of(model_of(model, task)) for task in endpoints}
     batching = batching_of(max_batch_size)
@@ -127,7 +126,6 @@ def write_export(
         )
         for task, (function, specs) in endpoints.items()
     }
-    new_version(base, name, version)  # raises before anything is made
     Path(base).mkdir(parents=True, exist_ok=True)
     with file_lock(Path(base, LOCK), lambda: logger.warning(_WAITING, base)):
         folder, number = new_version(base, name, version)
@@ -156,6 +154,20 @@ def write_export(
         remove_old_versions(folder.parent, keep, spare=number)
         write_base_files(base)
     return folder
+
+
+def check_arguments(
+    base: str | os.PathLike[str],
+    name: str,
+    version: int | None,
+    max_batch_size: int,
+    keep: int | None,
+) -> None:
+    """Raises for arguments of `export` that are wrong whatever the model is."""
+    if keep is not None and (not isinstance(keep, int) or keep < 1):
+        raise ValueError(f"`keep` must be an integer of at least 1. Received: keep={keep!r}")
+    batching_of(max_batch_size)
+    new_version(base, name, version)
 
 
 def described(model: Any) -> dict[str, Any]:

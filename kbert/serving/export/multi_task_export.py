@@ -10,7 +10,12 @@ from typing import Any
 import numpy as np
 
 from kbert.models.weights import ADAPTER, POOLER, named_weights
-from kbert.serving.export.export import described, endpoints_of, write_export
+from kbert.serving.export.export import (
+    check_arguments,
+    described,
+    endpoints_of,
+    write_export,
+)
 from kbert.serving.format.batching_file import MAX_BATCH_SIZE
 from kbert.serving.format.signatures import SERVING_DEFAULT
 from kbert.serving.precision.conversion import in_precision
@@ -52,12 +57,13 @@ def export_together(
         The version folder.
 
     Raises:
-        TypeError: A model has no `signatures()`.
+        TypeError: `models` is no mapping, a model has no `signatures()`, or `base` is no path.
         ValueError: A name, the version or a number is invalid, or the encoders differ: the message
             says in which weights.
         FileExistsError: The version exists already.
     """
     _check_names(models)
+    check_arguments(base, name, version, max_batch_size, keep)
     written: dict[str, Any] = {}
     for task, model in models.items():
         written[task] = in_precision(model, precision, next(iter(written.values()), None))
@@ -119,6 +125,11 @@ def _equal(one: Any, other: Any) -> bool:
 
 
 def _check_names(models: Mapping[str, Any]) -> None:
+    if not isinstance(models, Mapping):
+        raise TypeError(
+            "`models` must be a mapping, the name of each task -> its model. "
+            f"Received: {type(models).__name__}"
+        )
     if not models:
         raise ValueError("`models` must hold at least one model. Received: none")
     for name, model in models.items():

@@ -44,10 +44,11 @@ class GraphBatching:
 
 
 def batching_of(max_batch_size: int) -> GraphBatching | None:
-    """Returns batching of so many rows, None for 0 or 1; ValueError for a negative number."""
-    if max_batch_size < 0:
+    """Returns batching of so many rows, None for 0 or 1; ValueError for another number."""
+    if not isinstance(max_batch_size, int) or max_batch_size < 0:
         raise ValueError(
-            f"`max_batch_size` must not be negative. Received: max_batch_size={max_batch_size}"
+            "`max_batch_size` must be an integer of at least 0. "
+            f"Received: max_batch_size={max_batch_size!r}"
         )
     return GraphBatching(max_batch_size) if max_batch_size > 1 else None
 

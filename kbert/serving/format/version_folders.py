@@ -17,6 +17,10 @@ from kbert.storage.json_files import json_text, read_json_object
 PRECISIONS = ("float32", "bfloat16", "int8")
 METADATA_FILE = Path("assets.extra", "kbert.json")
 SAVED_MODEL_FILE = "saved_model.pb"
+# Files of BASE, see `kbert.serving.export.base_files`.
+MODEL_CONFIG = "model.config"
+MONITORING_CONFIG = "monitoring.config"
+README = "README.md"
 # Not digits alone: that is the name of a version.
 _MODEL_NAME = re.compile(r"(?!\d+$)[A-Za-z0-9_][A-Za-z0-9_.-]*")
 _VERSION = re.compile(r"[0-9]+")
@@ -58,15 +62,19 @@ def new_version(
 
     Without a version it is one more than the highest, or 1. Raises ValueError for an invalid name
     or version, or a `base` that is a model's own folder; NotADirectoryError if `base` is a file;
-    and FileExistsError if the version exists.
+    TypeError if it is no path; and FileExistsError if the version exists, or BASE/<name> is a file.
     """
     if not isinstance(name, str) or not _MODEL_NAME.fullmatch(name):
         raise ValueError(
             "`name` must be made of letters, digits, `_`, `-` and `.`, not of digits alone, and "
             f"not begin with `-` or `.`. Received: name={name!r}"
         )
+    if not isinstance(base, str | os.PathLike) or not os.fspath(base):
+        raise TypeError(f"`base` must be the path of a folder. Received: base={base!r}")
     _check_base(Path(base))
     folder = Path(base) / name
+    if name in (MODEL_CONFIG, MONITORING_CONFIG, README) or folder.is_file():
+        raise FileExistsError(f"`name` must not be that of a file of `base`. Received: {folder}")
     present = versions(folder)
     if version is None:
         version = max(present, default=0) + 1

@@ -2,7 +2,7 @@
 
 import functools
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,7 @@ from kbert.serving.format.version_folders import (
     read_metadata,
 )
 from kbert.serving.loading.registered_functions import OtherSavedModel, RegisteredFunctions
-from kbert.serving.loading.row_batches import in_batches, size_of
+from kbert.serving.loading.row_batches import check_batch_size, in_batches, size_of
 from kbert.tasks.load import load as load_model
 from kbert.tasks.registry import json_answer
 
@@ -160,6 +160,7 @@ class Exported:
 
         For their keys see `kbert.tasks.registry.json_answer`.
         """
+        check_batch_size(batch_size)
         columns = self._columns(texts, signature)
 
         def run(rows: np.ndarray) -> dict[str, np.ndarray]:
@@ -183,12 +184,13 @@ class Exported:
                         f"`texts` must be a dict of the columns {names}. Received: {list(table)}"
                     )
                 texts = [table[name] for name in names]
-        single = next((text for text in texts if isinstance(text, str | bytes)), None)
-        if single is not None:
-            raise ValueError(
-                f"`texts` must be lists of texts, one for each of {names}. Received: the single "
-                f"text {single!r:.80}"
-            )
+        for one in texts:
+            if isinstance(one, str | bytes) or not isinstance(one, Iterable):
+                what = "the single text " if isinstance(one, str | bytes) else ""
+                raise ValueError(
+                    f"`texts` must be lists of texts, one for each of {names}. "
+                    f"Received: {what}{one!r:.80}"
+                )
         columns = [list(column) for column in texts]
         if len(columns) != len(names) or len({len(column) for column in columns}) != 1:
             raise ValueError(

@@ -21,8 +21,7 @@ def in_batches(
     Dimensions that each batch pads to its longest row are padded to the longest of all. A batch has
     `batch_size` rows, fewer of long texts; see `kbert.data.batches.plans`.
     """
-    if not batch_size > 0:
-        raise ValueError(f"`batch_size` must be positive. Received: batch_size={batch_size}")
+    check_batch_size(batch_size)
     # By place: a column of a table counts by its index.
     columns = {name: list(column) for name, column in columns.items()}
     sizes = [sum(map(size_of, row)) for row in zip(*columns.values(), strict=True)]
@@ -35,6 +34,14 @@ def in_batches(
     joined = {key: joined_batches([batch[key] for batch in batches]) for key in batches[0]}
     back = np.argsort(np.concatenate(chosen), kind="stable")
     return {key: values[back] for key, values in joined.items()}
+
+
+def check_batch_size(batch_size: Any) -> None:
+    """Raises a ValueError for a number of rows that is no positive integer."""
+    if not isinstance(batch_size, int | np.integer) or batch_size < 1:
+        raise ValueError(
+            f"`batch_size` must be an integer of at least 1. Received: batch_size={batch_size!r}"
+        )
 
 
 def size_of(value: Any) -> int:

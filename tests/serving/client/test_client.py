@@ -211,8 +211,9 @@ def test_bad_input_is_told_before_it_is_sent(url: str, model: Asked):
         ):
             with pytest.raises(ValueError, match=message):
                 asked.predict(inputs, signature)
-        with pytest.raises(ValueError, match="`texts` must be 1 list"):
-            asked.answers("a single text")
+        for wrong in ("a single text", None):
+            with pytest.raises(ValueError, match="`texts` must be 1 list"):
+                asked.answers(wrong)
         for wrong, message in (([["a"]], "0.. must be str or .*'a'"), (["a", None], "1.. must")):
             with pytest.raises(TypeError, match=r"`text\[" + message):
                 asked.answers(wrong)
@@ -238,6 +239,12 @@ def test_urls():
             Client(url, "m")
     with pytest.raises(ValueError, match="`timeout` must be positive"):
         Client("http://x", "m", timeout=0.0)
+    for url in ("http://x", "grpc://x:1"):
+        for wrong in (None, ""):
+            with pytest.raises(ValueError, match=f"`model` must be a name .*model={wrong!r}"):
+                Client(url, wrong)
+        with pytest.raises(ValueError, match="`version` must be an integer. .*version='x'"):
+            Client(url, "m", "x")
 
 
 def test_a_refusal_of_the_server_is_a_bad_request(url: str):

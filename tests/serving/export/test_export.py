@@ -218,8 +218,13 @@ def test_old_versions_go(tmp_path: Path):
     assert list(versions(tmp_path / "doubler")) == [1, 2, 3]
     export(Doubler(), tmp_path, keep=2)
     assert sorted(path.name for path in (tmp_path / "doubler").iterdir()) == ["3", "4"]
-    with pytest.raises(ValueError, match="`keep` must be at least 1. Received: keep=0"):
-        export(Doubler(), tmp_path, keep=0)
+
+
+@pytest.mark.parametrize("name, value", [("keep", 0), ("keep", 1.5), ("max_batch_size", 1.5)])
+def test_wrong_numbers_are_told_before_anything_is_written(tmp_path: Path, name: str, value):
+    with pytest.raises(ValueError, match=f"`{name}` must be an integer .*{name}={value}"):
+        export(Doubler(), tmp_path / "exports", **{name: value})
+    assert not list(tmp_path.iterdir())
 
 
 def test_exports_into_one_folder_wait_for_each_other(tmp_path: Path):

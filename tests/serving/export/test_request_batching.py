@@ -174,5 +174,5 @@ def test_which_requests_can_join():
     choices = tf.TensorSpec((None, None), tf.string, name="choices")
     assert not can_join([*text_specs(False), choices], InputLimits(10, 2, 32))
     assert batching_of(0) is None and batching_of(1) is None
-    with pytest.raises(ValueError, match="`max_batch_size` must not be negative"):
+    with pytest.raises(ValueError, match="`max_batch_size` must be an integer of at least 0"):
         batching_of(-1)

@@ -93,6 +93,6 @@ def test_a_model_whose_requests_cannot_be_joined(tmp_path: Path):
 def test_without_batching(tmp_path: Path):
     folder = export(Meter(), tmp_path, max_batch_size=0)
     assert read_metadata(folder)["batching"] is None
-    with pytest.raises(ValueError, match="`max_batch_size` must not be negative"):
+    with pytest.raises(ValueError, match="`max_batch_size` must be an integer of at least 0"):
         export(Meter(), tmp_path, max_batch_size=-1)
     assert [path.name for path in (tmp_path / "meter").iterdir()] == ["1"]

@@ -87,6 +87,19 @@ def test_a_name_must_fit_a_url_and_a_folder(base: Path, name):
         new_version(base, name)
 
 
+def test_a_model_has_not_the_name_of_a_file_beside_it(base: Path):
+    (base / "notes").touch()
+    for name in ("README.md", "model.config", "monitoring.config", "notes"):
+        with pytest.raises(FileExistsError, match=f"`name` must not be .*{name}"):
+            new_version(base, name)
+
+
+@pytest.mark.parametrize("base", [None, "", 1])
+def test_the_base_is_a_path(base):
+    with pytest.raises(TypeError, match=f"`base` must be the path of a folder.*base={base!r}"):
+        new_version(base, "m")
+
+
 def test_models_lie_in_no_model_and_in_no_run(tmp_path: Path):
     version = tmp_path / "exports" / "topics" / "1"
     version.mkdir(parents=True)

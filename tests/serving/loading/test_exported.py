@@ -197,5 +197,9 @@ def test_wrong_calls_are_told(exported: Exported):
     for wrong in (None, 1):
         with pytest.raises(TypeError, match=rf"`text\[1\]` must be str or bytes.*: {wrong}"):
             exported.answers(["a", wrong])
-    with pytest.raises(ValueError, match="`batch_size` must be positive. Received: batch_size=0"):
-        exported.predict(["a"], batch_size=0)
+    with pytest.raises(ValueError, match="`texts` must be lists .*Received: None"):
+        exported.answers(None)
+    for wrong in (0, 1.5):
+        for call in (exported.predict, exported.answers):
+            with pytest.raises(ValueError, match=f"`batch_size` must be .*: batch_size={wrong}"):
+                call(["a"], batch_size=wrong)
