@@ -72,8 +72,9 @@ class PredictionService:
         left = context.time_remaining()
         if left is not None:
             deadline = min(deadline, time.monotonic() + left)
-        version = _model(self._store, request).pick(*_wanted(request))
+        model = _model(self._store, request)
         counted.model = request.model_spec.name
+        version = model.pick(*_wanted(request))
         name = request.model_spec.signature_name or SERVING_DEFAULT
         signature = signature_of(version, name)
         most = self._gate.limits.max_request_bytes

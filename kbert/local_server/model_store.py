@@ -118,12 +118,15 @@ class ModelStore:
         """Looks for new models and versions once, and loads them; errors as `served_folders`."""
         found = {one.name: one for one in served_folders(self.base)}
         for name, folder in found.items():
-            if name in self.models:
+            known = name in self.models
+            if known:
                 self.models[name].folder = folder
             else:
                 told = self.metrics.batches_of(name)
                 self.models[name] = ServedModel(folder, self._executor, self._loader, told)
             await self.models[name].refresh()
+            if not known and not self.models[name].states:
+                logger.warning("%s: there is no version in %s.", name, folder.folder)
         for name in [name for name in self.models if name not in found]:
             # A folder that still exists is without versions for now.
             if not (Path(self.base).is_dir() and self.models[name].folder.folder.is_dir()):

@@ -219,11 +219,12 @@ class RestApp:
         self, request: Request, name: str, number: int | None, label: str | None
     ) -> Response:
         with self._store.metrics.request("REST") as counted, self._gate.admitted() as deadline:
+            if name in self._store.models:
+                counted.model = name
             body = await read_body(request, self._gate.limits.max_request_bytes, deadline)
             large = len(body) > LARGE_BYTES
             asked = await in_thread(large, parsed, body)
             version = self._store.model(name).pick(number, label)
-            counted.model = name
             signature = signature_of(version, asked.signature)
             inputs = await in_thread(large, inputs_of, asked, signature)
             check_inputs(signature, inputs)

@@ -10,7 +10,6 @@ import asyncio
 import ctypes
 import gc
 import logging
-import re
 import time
 from collections.abc import Callable
 from concurrent.futures import Executor
@@ -29,17 +28,14 @@ from kbert.local_server.limits import Refusal, invalid
 from kbert.serving.format.batching_file import read_batching
 from kbert.serving.format.recorded_requests import read_warmup
 from kbert.serving.format.signatures import SERVING_DEFAULT
-from kbert.serving.format.version_folders import complete_versions, read_metadata
+from kbert.serving.format.version_folders import complete_versions, read_metadata, versions
 from kbert.serving.loading.exported import LoadedModel
+from kbert.serving.loading.graph_errors import first_line
 
 logger = logging.getLogger(__name__)
 # Number of ended versions that the status still lists.
 _MOST_ENDED = 8
 _SHOWN = 300
-# Beginnings of lines of TensorFlow's errors that describe a node, not the error.
-_OF_A_NODE = re.compile(r"Detected at node|<stack traces|File \"|\[*\{\{|\d+ root error|\(\d+\)")
-_BEFORE = re.compile(r"^(\{\{[^}]*\}\}\s*)+")
-_ASSERTED = re.compile(r"assertion failed: \[(.*)\]")
 # The classes of a graph's errors that are the client's fault.
 _CLIENTS = (tf.errors.InvalidArgumentError, tf.errors.OutOfRangeError)
 
@@ -107,22 +103,9 @@ class LoadedVersion:
         try:
             return self.model.run(signature, inputs, stop)
         except _CLIENTS as error:
-            raise invalid(first_line(error)) from error
+            raise invalid(first_line(error)[:_SHOWN]) from error
         except tf.errors.UnavailableError as error:  # the queue of the graph is full
-            raise Refusal("UNAVAILABLE", first_line(error)) from error
-
-
-def first_line(error: BaseException) -> str:
-    """Returns an error's message, without the nodes and files that TensorFlow appends."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    if len(lines) > 1 and lines[0].startswith("Graph execution error"):
-        # The nodes follow, each with the lines of the program that made it; then the error.
-        own = [line for line in lines[1:] if not _OF_A_NODE.match(line)]
-        lines = own[-1:] or lines
-    found = _BEFORE.sub("", lines[0]) if lines else type(error).__name__
-    if (asserted := _ASSERTED.fullmatch(found)) and "] [" not in found:
-        found = asserted[1]
-    return found[:_SHOWN]
+            raise Refusal("UNAVAILABLE", first_line(error)[:_SHOWN]) from error
 
 
 @dataclass
@@ -183,6 +166,9 @@ class ServedModel:
                 self._tried[number] = mark
                 await self._load(number, path)
                 await self._give_memory_back()  # of what was replaced, or could not be loaded
+        for number in self._tried.keys() - self.ready.keys() - versions(self.folder.folder).keys():
+            del self._tried[number]  # it failed, and is no longer there
+            self.states.pop(number, None)
         keep = {number for number in wanted if number in self.ready}
         if keep:
             for number in [n for n in self.ready if n not in keep]:
@@ -205,7 +191,8 @@ class ServedModel:
             logger.error("%s, version %d: cannot be loaded: %s", self.folder.name, number, told)
             if replaced is None:
                 # Clients get no path of this machine; it is logged.
-                self.states[number] = VersionState("END", told.replace(str(path), path.name))
+                shown = told.replace(str(path), path.name)[:_SHOWN]
+                self.states[number] = VersionState("END", shown)
             return
         if version.model.joins_requests:
             alone = version.model.runs_alone
@@ -267,6 +254,9 @@ def status_of(
         version = model.pick(None, label).number
     if version is not None and version not in model.states:
         raise Refusal("NOT_FOUND", f"Could not find version {version} of model {model.folder.name}")
+    if not model.states:
+        name = model.folder.name
+        raise Refusal("NOT_FOUND", f"Could not find any versions of model {name}")
     found = []
     for number in [version] if version is not None else sorted(model.states, reverse=True):
         one = model.states[number]

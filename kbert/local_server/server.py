@@ -81,6 +81,8 @@ class LocalServer(AbstractContextManager["LocalServer"]):
         self._loop, self._end = asyncio.get_running_loop(), asyncio.Event()
         options, gate = self.options, Gate(self.options.limits)
         with listening(options.host, options.rest_port) as listener:
+            if options.grpc_port > 0:  # which gRPC takes when the models are loaded, minutes later
+                _check_grpc_port(options)
             await self.store.refresh()
             self._check_ready()
             listener.listen(1024)
@@ -141,7 +143,16 @@ class LocalServer(AbstractContextManager["LocalServer"]):
         return uvicorn.Server(config)
 
 
-def listening(host: str, port: int) -> socket.socket:
+def _check_grpc_port(options: ServerOptions) -> None:
+    if options.grpc_port == options.rest_port:
+        raise ValueError(
+            "`grpc_port` (--grpc-port) must be another than `rest_port` (--rest-port). "
+            f"Received: {options.grpc_port} for both"
+        )
+    listening(options.host, options.grpc_port, "gRPC").close()
+
+
+def listening(host: str, port: int, protocol: str = "REST") -> socket.socket:
     """Returns a socket that is bound, and does not listen yet; with port 0 to a free one."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     # asyncio sends at once (TCP_NODELAY) only on sockets with the TCP protocol number: without it,
@@ -152,9 +163,15 @@ def listening(host: str, port: int) -> socket.socket:
         listener.bind((host, port))
     except OSError as error:
         listener.close()
-        words = f"The REST port {port} of {host} cannot be used: {error.strerror or error}"
+        if isinstance(error, socket.gaierror):
+            words = f"The host {host} (--host) cannot be used: {error.strerror or error}"
+        else:
+            words = f"The {protocol} port {port} of {host} cannot be used: "
+            words += error.strerror or str(error)
         if error.errno in (errno.EADDRINUSE, errno.EACCES):
-            words += ". Choose another `rest_port` (--rest-port); 0 picks a free one"
+            kind = protocol.lower()
+            words += f". Choose another `{kind}_port` (--{kind}-port); 0 picks a free one"
+            words += ", -1 does without" if protocol == "gRPC" else ""
         raise OSError(words) from error
     return listener
 

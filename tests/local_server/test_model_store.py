@@ -49,6 +49,25 @@ def test_models_appear_and_go(meter: Path, tmp_path: Path):
     asyncio.run(asyncio.wait_for(main(), 60))
 
 
+def test_a_configured_folder_without_a_version_is_told_of_once(meter: Path, tmp_path: Path, caplog):
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    entries = "".join(
+        f"config {{ name: '{name}' base_path: '{folder}' model_platform: 'tensorflow' }}\n"
+        for name, folder in (("meter", meter.parent), ("gone", gone))
+    )
+    (tmp_path / "model.config").write_text(f"model_config_list {{ {entries} }}")
+
+    async def main():
+        store = ModelStore(tmp_path / "model.config", Metrics(), 1)
+        for _ in range(2):
+            await store.refresh()
+        await store.close()
+
+    asyncio.run(main())
+    assert caplog.text.count(f"gone: there is no version in {gone}.") == 1
+
+
 def test_the_deadline(meter: Path):
     async def main():
         store = ModelStore(meter.parent, Metrics())

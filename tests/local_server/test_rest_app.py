@@ -171,6 +171,9 @@ def test_health_and_metrics(ask):
     page = ask("GET", "/monitoring/prometheus/metrics")
     assert page.headers["content-type"].startswith("text/plain")
     assert ':tensorflow:serving:request_count{model_name="meter",status="OK"}' in page.text
+    counted = ':tensorflow:serving:request_count{model_name="meter",status="INVALID_ARGUMENT"}'
+    predict(ask, b"no JSON")
+    assert counted in ask("GET", "/monitoring/prometheus/metrics").text
     assert "other" not in page.text  # names that clients make up are no labels
 
 

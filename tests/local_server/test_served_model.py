@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from kbert.local_server.limits import Refusal
-from kbert.local_server.served_model import ServedFolder, ServedModel
+from kbert.local_server.served_model import ServedFolder, ServedModel, status_of
 from kbert.serving.format.recorded_requests import WARMUP_FILE
 from kbert.serving.format.version_folders import METADATA_FILE
 
@@ -114,6 +114,24 @@ def test_a_broken_version_is_told_of_and_tried_again_when_it_is_another(meter: P
         shutil.copy(meter / "saved_model.pb", folder / "2" / "saved_model.pb")
         await refresh()
         assert model.pick().number == 2 and not model.states[2].error
+
+    run(work, ServedFolder("meter", folder))
+
+
+def test_a_version_without_weights_is_told_of_without_paths(meter: Path, caplog):
+    folder = meter.parent
+    next((meter / "variables").glob("*.index")).unlink()
+
+    async def work(model, refresh):
+        await refresh()
+        error = model.states[1].error
+        assert "Failed to find any matching files for 1/variables" in error and "{{" not in error
+        assert str(folder) not in error and f"files for {meter}/variables" in caplog.text
+        shutil.rmtree(meter)
+        await refresh()
+        assert states(model) == {}
+        with pytest.raises(Refusal, match="Could not find any versions of model meter"):
+            status_of(model)
 
     run(work, ServedFolder("meter", folder))
 

@@ -53,6 +53,16 @@ def test_a_port_that_is_taken(base: Path):
                 LocalServer(base, ServerOptions(**options)).__enter__()
 
 
+def test_ports_and_hosts_that_cannot_be(base: Path):
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    both = {"rest_port": port, "grpc_port": port}
+    with pytest.raises(ValueError, match=f"`grpc_port` .*must be another .*: {port} for both"):
+        LocalServer(base, ServerOptions(**both)).__enter__()
+    with pytest.raises(OSError, match=r"The host nowhere.invalid \(--host\) cannot be used: "):
+        LocalServer(base, ServerOptions(host="nowhere.invalid", **FREE)).__enter__()
+
+
 def test_answers_do_not_wait_to_be_acknowledged():
     seen: list[int] = []
 

@@ -24,6 +24,7 @@ from kbert.serving.format.version_folders import (
     is_version,
     read_metadata,
 )
+from kbert.serving.loading.graph_errors import first_line
 from kbert.serving.loading.registered_functions import OtherSavedModel, RegisteredFunctions
 from kbert.serving.loading.row_batches import check_batch_size, in_batches, size_of
 from kbert.tasks.load import load as load_model
@@ -49,7 +50,7 @@ class LoadedModel:
         except (tf.errors.OpError, OSError, IndexError, ValueError) as error:
             raise ValueError(
                 f"`{path}` must be a SavedModel that TensorFlow can load, with all of its weights. "
-                f"Received: {str(error).partition(chr(10))[0]}"
+                f"Received: {first_line(error)}"
             ) from error
         # Clients only see the signatures; the nodes would stay in memory for nothing.
         self.meta_graph.ClearField("graph_def")
