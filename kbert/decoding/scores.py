@@ -105,6 +105,14 @@ def _piece_size(vocabulary_size: int, count: int) -> int:
     return size if vocabulary_size >= 64 and work < vocabulary_size / 2 else 1
 
 
+def check_beam(beam_size: int, nbest: int) -> None:
+    """Raises a ValueError unless that many hypotheses give that many sequences."""
+    if beam_size < 1:
+        raise ValueError(f"`beam_size` must be at least 1. Received: beam_size={beam_size}")
+    if not 1 <= nbest <= beam_size:
+        raise ValueError(f"`nbest` must be in [1, beam_size={beam_size}]. Received: nbest={nbest}")
+
+
 # Penalties of n tokens, the end token included; an exponent of 0 is none.
 LENGTH_PENALTIES: dict[str, Callable[[Any, float], Any]] = {
     # Wu et al. 2016, equation 14; 0.6 to 1 are usual.
@@ -118,5 +126,7 @@ def length_penalty(name: str, alpha: float) -> Callable[[Any], Any]:
     """Returns a length penalty with its exponent: from lengths of any shape to float32."""
     if name not in LENGTH_PENALTIES:
         known = sorted(LENGTH_PENALTIES)
-        raise ValueError(f"`name` must be one of {known}. Received: name={name!r}")
+        raise ValueError(f"`length_penalty` must be one of {known}. Received: {name!r}")
+    if not isinstance(alpha, float | int) or not math.isfinite(alpha):
+        raise ValueError(f"`alpha` must be a finite number. Received: alpha={alpha!r}")
     return lambda length: LENGTH_PENALTIES[name](ops.cast(length, "float32"), alpha)

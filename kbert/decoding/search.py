@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from keras import ops
 
 from kbert.decoding.active_rows import decoded, longest_of, of_parents
-from kbert.decoding.scores import Pieces, best_continuations, in_pieces, log_sum_exp
+from kbert.decoding.scores import Pieces, best_continuations, check_beam, in_pieces, log_sum_exp
 
 Step = Callable[[Any, Any, Any, Any], tuple[Any, Any]]
 
@@ -153,10 +153,7 @@ def beam_search(
         candidates: int32 (C,), the tokens that logits (b, k, C) are of, where these are not of the
             whole vocabulary: the end token first, and as many as `shortlist_multiple` of 2K allows.
     """
-    if beam_size < 1:
-        raise ValueError(f"`beam_size` must be at least 1. Received: beam_size={beam_size}")
-    if not 1 <= nbest <= beam_size:
-        raise ValueError(f"`nbest` must be in [1, beam_size={beam_size}]. Received: nbest={nbest}")
+    check_beam(beam_size, nbest)
     if min_length < 1:
         raise ValueError(f"`min_length` must be at least 1. Received: min_length={min_length}")
     if patience is not None and not patience > 0.0:

@@ -36,7 +36,8 @@ from kbert.serving.format.version_folders import (
     read_metadata,
 )
 
-# Bytes of a graph with its vocabulary beside the weights; more means that it contains weights.
+# Bytes of a graph with its vocabulary beside the weights; more means that it contains weights. The
+# requests and answers of assets.extra, megabytes where alignments are long, are no part of it.
 MOST_OTHER_BYTES = 6_000_000
 _MOST_CONSTANT_BYTES = 1_000_000
 _VARIABLES = ("VarHandleOp", "VariableV2", "VarIsInitializedOp")

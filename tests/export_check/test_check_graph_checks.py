@@ -7,7 +7,7 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.core.protobuf import saved_model_pb2
 
-from kbert.export_check.check import graph_checks
+from kbert.export_check.check import MOST_OTHER_BYTES, graph_checks
 from kbert.serving.format.servable import sizes_of
 from kbert.serving.format.signatures import read_meta_graph
 from kbert.serving.format.version_folders import METADATA_FILE
@@ -130,6 +130,14 @@ def test_weights_in_the_graph(tmp_path: Path):
     metadata.parent.mkdir(exist_ok=True)
     metadata.write_text('{"frozen": true, "signatures": {}}')
     assert "size" not in problems(folder)
+
+
+def test_recorded_answers_are_no_part_of_the_graph(meter: Path):
+    (meter / "assets.extra" / "golden_answers.json").write_bytes(b" " * (MOST_OTHER_BYTES + 1))
+    assert "size" not in problems(meter)
+    (meter / "assets").mkdir(exist_ok=True)
+    (meter / "assets" / "more").write_bytes(b" " * MOST_OTHER_BYTES)
+    assert "size" in problems(meter)
 
 
 def test_sizes_are_those_of_the_files(meter: Path):

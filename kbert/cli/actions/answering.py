@@ -27,7 +27,7 @@ from kbert.cli.actions.model_kinds import (
 )
 from kbert.data.batches.plans import answers_of_rows
 from kbert.data.tables.columns import without_surrogates
-from kbert.serving.batch_prediction.file_prediction import predict_file
+from kbert.serving.batch_prediction.file_prediction import IMAGE, check_image, predict_file
 from kbert.serving.format.signatures import SERVING_DEFAULT
 from kbert.serving.format.version_folders import find_export
 from kbert.serving.loading.exported import load_export
@@ -41,7 +41,6 @@ _BATCH_ROWS = 32
 # Outputs whose last dimension is alternatives: of a translator, and of a model that predicts words
 # for each [MASK].
 _NBEST = ("nbest_translation", "nbest_caption", "word")
-IMAGE = "image"
 
 
 @dataclass(frozen=True)
@@ -68,6 +67,8 @@ class Answering:
         # A tab inside a single text is white space to a tokenizer, and is kept.
         row = (line,) if len(self.inputs) == 1 else tuple(line.split("\t"))
         self.check([row], f"stdin, line {number}")
+        if self.reads_images:
+            check_image(line, f"stdin, line {number}")
         return row
 
     def _named(self, line: str, number: int) -> Row | None:

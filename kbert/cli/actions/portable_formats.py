@@ -43,8 +43,9 @@ def check_portable(
         why = "a network is float32 (ONNX Runtime's `quantize_dynamic` makes int8 of it)"
         if option != "--precision":
             why = "a network is one model without versions"
+        given = ", ".join(map(str, value)) if isinstance(value, list) else value
         raise ValueError(
-            f"`{option}` must be left out with `--format {format}`: {why}. Received: {value}"
+            f"`{option}` must be left out with `--format {format}`: {why}. Received: {given}"
         )
     if len(runs) > 1:
         raise ValueError(

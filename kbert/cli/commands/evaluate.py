@@ -214,6 +214,10 @@ def _divided(
     if of_pairs:
         if glue is not None:
             raise ValueError("`--glue` must be left out with `--source` and `--target`.")
+        if (last := paths[-1]).is_file() and last.suffix != ".keras" and len(paths) > 1:
+            raise ValueError(
+                f"`FILE` must be left out with `--source` and `--target`. Received: {last}"
+            )
         return paths, None
     runs, file = (paths[:-1], paths[-1]) if glue is None else (paths, None)
     if not runs:

@@ -190,7 +190,7 @@ def models_of(runs: list[Path]) -> list[Path]:
 
 def _look_first(
     runs: list[Path],
-    place: tuple[Path, str, int | None],
+    target: tuple[Path, str, int | None],
     precision: str | None,
     measure: Path | None,
 ) -> dict[str, Path]:
@@ -202,8 +202,8 @@ def _look_first(
     if len(runs) > 1 and measure is not None:
         raise ValueError("`--measure` must not be given together with `--with`.")
     named: dict[str, Path] = {}
-    for run in runs:
-        check_model(run, exports=False)
+    for place, run in enumerate(runs):
+        check_model(run, exports=False, argument="--with" if place else "RUN")
         # A valid name of a signature: minilm-squad becomes minilm_squad.
         task = re.sub(r"[^A-Za-z0-9_]", "_", run.resolve().name)
         if task in named:
@@ -212,7 +212,7 @@ def _look_first(
                 f"the tasks. Received: {named[task]} and {run}"
             )
         named[task] = run
-    base, name, version = place
+    base, name, version = target
     if base.exists() and not base.is_dir():
         raise NotADirectoryError(f"`BASE` must be a folder. Received a file: {base}")
     new_version(base, name, version)
@@ -291,7 +291,7 @@ def check(
     tell_stage("loading TensorFlow")
     from kbert.export_check.check import check as check_export
 
-    tell_stage("checking: the requests of the export are run")
+    tell_stage("checking: " + ("the requests of the export are run" if run else "its files alone"))
     report = check_export(export, server, run)
     passed = report.passed(strict)
     lines = (*report.lines(), f"{export}: {'passed' if passed else 'FAILED'}")

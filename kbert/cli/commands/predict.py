@@ -119,11 +119,11 @@ def predict(
     model_kinds.check_model(model)
     model_kinds.check_task_of_export(model, task)
     if any(one is not None for one in (source, output, part)):
-        others = (show, batch_size, images, text, question, context, context_file)
-        _answer_file(model, source, output, part, any(others), nbest, task, (text_a, text_b))
-        return
-    rows = _asked(question, context, context_file) or _given(text, text_a, text_b)
+        others = any((show, batch_size, images, text, question, context, context_file))
+        return _answer_file(model, source, output, part, others, nbest, task, (text_a, text_b))
     came = _came(question, context, context_file, text, text_a, text_b)
+    asked = _asked(question, context, context_file)
+    rows = _of_one_kind(asked, _given(text, text_a, text_b), came)
     if rows is not None and (inputs := model_kinds.inputs_of(model, task)):
         model_kinds.check_texts(inputs, rows, came)
     rows = _files(images, rows) if images else rows
@@ -186,7 +186,7 @@ def _write_answers(
         if answering.reads_images != (not options):
             raise ValueError(
                 "`IMAGE` must be given for a captioner, and for no other model. "
-                f"Received: {', '.join(rows[0])}"
+                f"Received: {options or ', '.join(rows[0])}"
             )
         answering.check(rows, options)
         batches: Iterable[list[Row]] = [list(map(encodable, rows)) if options else rows]
@@ -248,6 +248,16 @@ def _asked(questions: list[str] | None, context: str | None, file: Path | None) 
         check_file("--context-file", file)
         context = read_text(file)
     return [(question, context or "") for question in questions]
+
+
+def _of_one_kind(
+    asked: list[Row] | None, given: list[Row] | None, came: str
+) -> list[Row] | None:
+    if asked and given:
+        raise ValueError(
+            f"`--question` or `--text` must be given, and not both. Received: {came}"
+        )
+    return asked or given
 
 
 def _came(*values: Any) -> str:

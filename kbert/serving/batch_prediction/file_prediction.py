@@ -22,6 +22,7 @@ from kbert.storage.files import sha256_of
 # The values of a row for the inputs of a model.
 Row = tuple[Any, ...]
 _CHOICES = "choices"
+IMAGE = "image"  # the name of a file, or its content
 _SHOWN = 80
 
 
@@ -171,6 +172,8 @@ def _texts(
                 texts += [_text(one, where) for one in _choices(row[column], where)]
             else:
                 texts.append(_text(row[column], where))
+            if name == IMAGE:
+                check_image(texts[-1], where)
         rows.append(tuple(texts))
     return rows
 
@@ -181,6 +184,14 @@ def _text(value: Any, where: str) -> Any:
     if not isinstance(value, str):
         raise ValueError(f"{where}: the value must be text. Received: {str(value)[:_SHOWN]!r}")
     return without_surrogates(value, where, "replace")
+
+
+def check_image(image: str | bytes, where: str) -> None:
+    """Raises a FileNotFoundError, which names the place, for the name of a file that is none."""
+    if isinstance(image, str) and not Path(image).is_file():
+        raise FileNotFoundError(
+            f"{where}: the image must be a file that can be read. Received: {image[:_SHOWN]!r}"
+        )
 
 
 def _choices(value: Any, where: str) -> list[Any]:

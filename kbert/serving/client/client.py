@@ -110,8 +110,11 @@ class Client(AbstractContextManager["Client"]):
         names = sorted(known.inputs, key=lambda k: (_ORDER.get(k, len(_ORDER)), k)) if known else []
         if len(texts) == 1 and isinstance(table := read_columns(texts[0], tuple(names)), dict):
             return self._typed(table, deadline, signatures)
-        lists = (one for one in texts if isinstance(one, Iterable))
-        columns = [column for column in lists if not isinstance(column, str | bytes)]
+        columns: list[Any] = [
+            column
+            for column in texts
+            if isinstance(column, Iterable) and not isinstance(column, str | bytes)
+        ]
         if len(columns) != len(names) or len(columns) != len(texts):
             raise ValueError(
                 f"`texts` must be {len(names)} list(s), for {names}. Received: "

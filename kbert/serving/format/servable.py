@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from kbert.serving.format.messages import SavedSignature, read_saved_graph
-from kbert.serving.format.version_folders import SAVED_MODEL_FILE, find_export
+from kbert.serving.format.version_folders import METADATA_FILE, SAVED_MODEL_FILE, find_export
 
 PYTHON_OPS = ("EagerPyFunc", "PyFunc", "PyFuncStateless")
 _COMPILED_ATTRIBUTE = "_XlaMustCompile"
@@ -186,7 +186,7 @@ def check_export(path: str | os.PathLike[str]) -> ExportReport:
         text_ops=tuple(sorted(ops & TEXT_OPS)),
         tensorflow_version=saved.tensorflow_version,
         variable_bytes=sizes["weights"],
-        other_bytes=sizes["graph"] + sizes["other"],
+        other_bytes=sum(sizes.values()) - sizes["weights"],
         problems=tuple(problems),
     )
 
@@ -278,11 +278,17 @@ def file_problems(export_dir: Path, ops: set[str]) -> Iterator[str]:
 
 
 def sizes_of(export_dir: str | os.PathLike[str]) -> dict[str, int]:
-    """Returns the bytes of the weights, of the graph, and of all other files."""
-    sizes = {"weights": 0, "graph": 0, "other": 0}
+    """Returns the bytes of the weights, of the graph, of assets.extra, and of all other files."""
+    sizes = {"weights": 0, "graph": 0, "extra": 0, "other": 0}
     for file in Path(export_dir).rglob("*"):
         if file.is_file():
-            data = file.name.startswith("variables.data-")
-            kind = "weights" if data else "graph" if file.name == SAVED_MODEL_FILE else "other"
-            sizes[kind] += file.stat().st_size
+            sizes[_kind_of(file)] += file.stat().st_size
     return sizes
+
+
+def _kind_of(file: Path) -> str:
+    if file.name.startswith("variables.data-"):
+        return "weights"
+    if file.name == SAVED_MODEL_FILE:
+        return "graph"
+    return "extra" if file.parent.name == METADATA_FILE.parent.name else "other"

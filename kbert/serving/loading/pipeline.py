@@ -29,6 +29,8 @@ _DEFAULTS = {
 }
 
 
+# Tasks of which an export's answer is a dict of the list that a model's own answer is.
+_LISTS = {"ner": "entities", "span-tagging": "answers"}
 _SINGLE = str | bytes | os.PathLike
 
 
@@ -79,10 +81,13 @@ class Pipeline:
         x: Any = rows if columns else tuple(rows.values())
         if not columns and len(x) == 1:
             (x,) = x
-        if self.task == "captioning" and isinstance(self.model, Exported | ExportedTask):
+        is_export = isinstance(self.model, Exported | ExportedTask)
+        if self.task == "captioning" and is_export:
             (images,) = rows.values()  # an export takes the content of files
             x = read_images(list(images)).tolist()
         answers = self.model.answers(x)
+        if self.task in _LISTS and is_export:
+            answers = [answer[_LISTS[self.task]] for answer in answers]
         return answers[0] if is_single else answers
 
     def __repr__(self) -> str:

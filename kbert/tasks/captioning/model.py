@@ -15,6 +15,7 @@ import tensorflow as tf
 
 from kbert.checkpoints.captioning_folder import read_captioning, write_captioning
 from kbert.checkpoints.pretrained import resolve
+from kbert.decoding.scores import check_beam
 from kbert.decoding.scores import length_penalty as penalty_of
 from kbert.decoding.search import Hypotheses, best_sequences
 from kbert.images.decoding import decoded
@@ -96,10 +97,7 @@ class Captioner(Captioning):
     def _check(self) -> None:
         penalty_of(self.length_penalty, self.alpha)
         check_size(*self.extractor.image_size, self.image_fit)
-        if not 1 <= self.nbest <= self.beam_size:
-            raise ValueError(
-                f"`nbest` must be in [1, beam_size={self.beam_size}]. Received: nbest={self.nbest}"
-            )
+        check_beam(self.beam_size, self.nbest)
         longest = self.decoder.max_sequence_length
         if not 1 <= self.max_length <= longest:
             raise ValueError(

@@ -19,6 +19,7 @@ from kbert.checkpoints.read_checkpoint import is_marian
 from kbert.checkpoints.translation_folder import read_translation, write_translation
 from kbert.data.batches.packed_examples import text_tensor
 from kbert.data.batches.plans import size_batches
+from kbert.decoding.scores import check_beam
 from kbert.decoding.scores import length_penalty as penalty_of
 from kbert.decoding.search import Hypotheses, best_sequences
 from kbert.decoding.shortlist import Shortlist
@@ -113,10 +114,7 @@ class Translator(Translation):
 
     def _check(self) -> None:
         penalty_of(self.length_penalty, self.alpha)
-        if not 1 <= self.nbest <= self.beam_size:
-            raise ValueError(
-                f"`nbest` must be in [1, beam_size={self.beam_size}]. Received: nbest={self.nbest}"
-            )
+        check_beam(self.beam_size, self.nbest)
         for name in _LENGTHS:
             number = getattr(self, name)
             if not (number >= 0 and math.isfinite(number)):

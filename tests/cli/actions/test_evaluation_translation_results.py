@@ -127,6 +127,10 @@ def test_bad_input_is_told(finished_translation, finished_run, tiny_pairs, tiny)
     for arguments, message in (
         ([finished_translation, "--source", source], "must be given together"),
         ([finished_translation, "--source", source, "--target", target], "8 lines in "),
+        (
+            [finished_translation, table, "--source", source, "--target", target],
+            f"`FILE` must be left out with `--source` and `--target`. Received: {table}",
+        ),
         ([finished_translation, table, "--language", "xx"], "`--language` must be one of"),
         ([finished_run, "--source", source, "--target", source], "for a translator only. Rec"),
         ([finished_run, tiny.texts["test"], "--language", "de"], "for a translator only"),

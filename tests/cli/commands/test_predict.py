@@ -123,6 +123,11 @@ def test_bad_input_is_told(finished_run, tmp_path):
         ([finished_run, "--text", "a", "--text-a", "b"], None, "must not be given together with"),
         ([finished_run, "--text-a", "b"], None, "must be given together. Received: --text-a"),
         (
+            [finished_run, "--question", "a", "--context", "b", "--text", "c"],
+            None,
+            "and not both. Received: `--question` with `--context` with `--text`",
+        ),
+        (
             [finished_run, "--text-a", "a", "--text-b", "b"],
             None,
             "Error: `--text-a` with `--text-b`: the model reads one text (--text). Received: 2 "

@@ -89,16 +89,22 @@ def test_predict_a_table_of_names(captioner, model, photos, tmp_path):
     assert row["caption"] == model.predict([shapes()[0][2]])[0]
 
 
-def test_images_are_for_captioners(captioner, photos):
+def test_images_are_for_captioners(captioner, photos, tmp_path):
     done = invoke("predict", captioner, "--text", "a dog")
-    told = "`IMAGE` must be given for a captioner, and for no other model. Received: a dog"
+    told = "`IMAGE` must be given for a captioner, and for no other model. Received: `--text`"
     assert done.exit_code == 2 and told in done.stderr
     done = invoke("predict", captioner, photos / "9.png")
     assert done.exit_code == 2 and "`IMAGE` must be a file. Received" in done.stderr
     done = invoke("predict", captioner, photos / "0.png", "--text", "a dog")
     assert done.exit_code == 2 and "must not be given together with texts" in done.stderr
-    done = invoke("predict", captioner, stdin="nowhere.png\n")
-    assert done.exit_code == 2 and "must be a file that can be read" in done.stderr
+    done = invoke("predict", captioner, stdin=f"{photos / '0.png'}\nnowhere.png\n")
+    told = "line 2: the image must be a file that can be read. Received: 'nowhere.png'"
+    assert done.exit_code == 2 and told in " ".join(done.stderr.split())
+    (tmp_path / "some.csv").write_text(f"image\n{photos / '0.png'}\nnowhere.png\n")
+    arguments = ("--input", tmp_path / "some.csv", "--output", tmp_path / "found.jsonl")
+    done = invoke("predict", captioner, *arguments)
+    told = "some.csv, line 3, column `image`: the image must be a file that can be read"
+    assert done.exit_code == 2 and told in " ".join(done.stderr.split())
 
 
 def test_other_models_have_no_images(finished_run, photos, tmp_path):

@@ -42,6 +42,14 @@ def test_an_export(exported_path, exported: Exported):
     assert found("a text")["label"] == exported.answers(["a text"])[0]["label"]
 
 
+@pytest.mark.parametrize("task, key", [("ner", "entities"), ("span-tagging", "answers")])
+def test_an_export_answers_with_the_lists_of_the_model(monkeypatch, task: str, key: str):
+    found = [[{"text": "ann"}], []]
+    monkeypatch.setattr(Exported, "answers", lambda self, texts: [{key: one} for one in found])
+    answering = Pipeline(task, Exported.__new__(Exported))
+    assert answering(["ann came", "no"]) == found and answering("ann came") == found[0]
+
+
 def test_columns_by_name_and_by_place():
     reader = small_question_answerer()
     found = Pipeline("question-answering", reader)

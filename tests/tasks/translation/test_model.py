@@ -242,7 +242,9 @@ def test_a_configuration_that_holds_subwords_twice_makes_one_model():
     "options, message",
     [
         ({"nbest": 4}, r"`nbest` must be in \[1, beam_size=3\]. Received: nbest=4"),
-        ({"length_penalty": "none"}, "`name` must be one of .*Received: name='none'"),
+        ({"length_penalty": "none"}, "`length_penalty` must be one of .*Received: 'none'"),
+        ({"alpha": "x"}, "`alpha` must be a finite number. Received: alpha='x'"),
+        ({"beam_size": 0}, "`beam_size` must be at least 1. Received: beam_size=0"),
         ({"length_ratio": -1.0}, "`length_ratio` must be a finite number.*Received: .*-1.0"),
         ({"length_ratio": math.inf}, "`length_ratio` must be a finite number.*Received: .*inf"),
         ({"length_extra": -1}, "`length_extra` must be a finite number, at least 0"),
