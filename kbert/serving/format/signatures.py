@@ -45,10 +45,12 @@ class SignatureTensor:
 
         Strings are str or bytes and become objects, since NumPy's own strings drop the NUL bytes at
         their ends; a lone surrogate, which UTF-8 cannot hold, becomes U+FFFD. The ValueError for
-        numbers of another kind, or a batch of another rank, names the input as `name`.
+        what is no text, numbers of another kind, or a batch of another rank, names the input.
         """
         array = self._array(name, value)
         if self.shape is None or array.ndim == len(self.shape):
+            if array.dtype == object:
+                _check_texts(name, array)
             return array
         if array.size == 0 and array.ndim < len(self.shape):
             # No rows, each of one element: a graph may need a first token or a first choice.
@@ -77,6 +79,12 @@ class SignatureTensor:
     def as_json(self) -> dict[str, Any]:
         """Returns dtype and shape for kbert.json."""
         return {"dtype": self.dtype.name, "shape": None if self.shape is None else list(self.shape)}
+
+
+def _check_texts(name: str, array: np.ndarray) -> None:
+    for one in array.ravel():
+        if not isinstance(one, str | bytes):
+            raise ValueError(f"`inputs[{name!r}]` must hold str or bytes. Received: {one!r:.80}")
 
 
 @dataclass(frozen=True)

@@ -190,6 +190,8 @@ def test_wrong_calls_are_told(exported: Exported):
         exported.run({"texts": ["a"]})
     with pytest.raises(ValueError, match=r"`inputs\['text'\]` must have 1 dimension"):
         exported.run({"text": "a"})
+    with pytest.raises(ValueError, match=r"`inputs\['text'\]` must hold str or bytes. .*: 1$"):
+        exported.run({"text": ["a", 1]})
     with pytest.raises(ValueError, match="`texts` must be lists .*the single text 'one text'"):
         exported.predict("one text")
     with pytest.raises(ValueError, match=r"must be 1 list.*Received: 2 of \[1, 1\] texts"):
