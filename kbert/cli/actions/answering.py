@@ -27,7 +27,7 @@ from kbert.cli.actions.model_kinds import (
 )
 from kbert.data.batches.plans import answers_of_rows
 from kbert.data.tables.columns import without_surrogates
-from kbert.serving.batch_prediction.file_prediction import IMAGE, check_image, predict_file
+from kbert.serving.batch_prediction.file_prediction import predict_file
 from kbert.serving.format.signatures import SERVING_DEFAULT
 from kbert.serving.format.version_folders import find_export
 from kbert.serving.loading.exported import load_export
@@ -41,6 +41,7 @@ _BATCH_ROWS = 32
 # Outputs whose last dimension is alternatives: of a translator, and of a model that predicts words
 # for each [MASK].
 _NBEST = ("nbest_translation", "nbest_caption", "word")
+IMAGE = "image"
 
 
 @dataclass(frozen=True)
@@ -67,8 +68,7 @@ class Answering:
         # A tab inside a single text is white space to a tokenizer, and is kept.
         row = (line,) if len(self.inputs) == 1 else tuple(line.split("\t"))
         self.check([row], f"stdin, line {number}")
-        if self.reads_images:
-            check_image(line, f"stdin, line {number}")
+        self.check_image(row, f"stdin, line {number}")
         return row
 
     def _named(self, line: str, number: int) -> Row | None:
@@ -97,6 +97,13 @@ class Answering:
     def check(self, rows: list[Row], source: str) -> None:
         """Raises a ValueError, which names the rows' source, for too few or too many texts."""
         check_texts(self.inputs, rows, source)
+
+    def check_image(self, row: Row, place: str) -> None:
+        """Raises a FileNotFoundError for a row that should be an image's file, and is not."""
+        if self.reads_images and isinstance(row[0], str) and not Path(row[0]).is_file():
+            raise FileNotFoundError(
+                f"{place}: the image must be a file that can be read. Received: {row[0]!r:.80}"
+            )
 
     def answers(self, rows: list[Row]) -> list[dict[str, Any]]:
         """Answers rows that `check` accepts, in their order."""
@@ -262,6 +269,7 @@ def answer_file(
             columns=read,
             made_of=made_of,
             part=part,
+            check=answering.check_image,
             on_progress=tell,
         )
     return {"output": str(output), "rows": rows, "seconds": round(time.monotonic() - start, 3)}

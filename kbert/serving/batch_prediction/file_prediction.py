@@ -22,7 +22,6 @@ from kbert.storage.files import sha256_of
 # The values of a row for the inputs of a model.
 Row = tuple[Any, ...]
 _CHOICES = "choices"
-IMAGE = "image"  # the name of a file, or its content
 _SHOWN = 80
 
 
@@ -36,6 +35,7 @@ def predict_file(
     made_of: Mapping[str, Any],
     block_rows: int = BLOCK_ROWS,
     part: tuple[int, int] = (1, 1),
+    check: Callable[[Row, str], None] = lambda row, place: None,
     on_progress: Callable[[float, int], None] = lambda share, rows: None,
 ) -> int:
     """Answers the rows of a file, block by block, writes them, and returns their number.
@@ -55,6 +55,7 @@ def predict_file(
         made_of: Further things that the answers depend on, such as a checksum of the model.
         part: Which of how many parts of the file is answered, (1, 1) for all of it. Parts are runs
             of blocks; one after the other they are the file, with the same answers bit by bit.
+        check: Called with each row and its place before they are answered; it may raise an error.
         on_progress: Called with the share of the file that is done, 0 to 1, and the rows.
 
     Raises:
@@ -77,7 +78,7 @@ def predict_file(
         rows = count = 0
         for block in _of_part(read_blocks(source, block_rows, tell), wanted):
             if not file.has(block.number):
-                texts = _texts(block, inputs, columns or [inputs], str(source))
+                texts = _texts(block, inputs, columns or [inputs], str(source), check)
                 file.write(block, answer(texts) if texts else [])
             rows, count = rows + len(block.rows), count + 1
             on_progress(share, rows)
@@ -151,7 +152,11 @@ def _of_part(blocks: Iterator[Block], wanted: range | None) -> Iterator[Block]:
 
 
 def _texts(
-    block: Block, inputs: Sequence[str], columns: Sequence[Sequence[str]], source: str
+    block: Block,
+    inputs: Sequence[str],
+    columns: Sequence[Sequence[str]],
+    source: str,
+    check: Callable[[Row, str], None],
 ) -> list[Row]:
     """Returns the model's inputs of each row, from the first columns that the block has."""
     rows = []
@@ -172,9 +177,8 @@ def _texts(
                 texts += [_text(one, where) for one in _choices(row[column], where)]
             else:
                 texts.append(_text(row[column], where))
-            if name == IMAGE:
-                check_image(texts[-1], where)
         rows.append(tuple(texts))
+        check(rows[-1], f"{source}, {place}")
     return rows
 
 
@@ -184,14 +188,6 @@ def _text(value: Any, where: str) -> Any:
     if not isinstance(value, str):
         raise ValueError(f"{where}: the value must be text. Received: {str(value)[:_SHOWN]!r}")
     return without_surrogates(value, where, "replace")
-
-
-def check_image(image: str | bytes, where: str) -> None:
-    """Raises a FileNotFoundError, which names the place, for the name of a file that is none."""
-    if isinstance(image, str) and not Path(image).is_file():
-        raise FileNotFoundError(
-            f"{where}: the image must be a file that can be read. Received: {image[:_SHOWN]!r}"
-        )
 
 
 def _choices(value: Any, where: str) -> list[Any]:

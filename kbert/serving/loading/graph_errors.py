@@ -4,7 +4,7 @@ import re
 
 # Beginnings of lines of TensorFlow's errors that describe a node, not the error.
 _OF_A_NODE = re.compile(r"Detected at node|<stack traces|File \"|\[*\{\{|\d+ root error|\(\d+\)")
-_NODES = re.compile(r"\{\{[^}]*\}\}\s*")
+_NODES = re.compile(r"\{\{(function_node|node) [^}]*\}\}\s*")
 _ASSERTED = re.compile(r"assertion failed: \[(.*)\]")
 
 

@@ -103,7 +103,7 @@ def test_images_are_for_captioners(captioner, photos, tmp_path):
     (tmp_path / "some.csv").write_text(f"image\n{photos / '0.png'}\nnowhere.png\n")
     arguments = ("--input", tmp_path / "some.csv", "--output", tmp_path / "found.jsonl")
     done = invoke("predict", captioner, *arguments)
-    told = "some.csv, line 3, column `image`: the image must be a file that can be read"
+    told = "some.csv, line 3: the image must be a file that can be read"
     assert done.exit_code == 2 and told in " ".join(done.stderr.split())
 
 
