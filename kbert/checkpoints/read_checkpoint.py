@@ -18,6 +18,8 @@ from kbert.storage.json_files import read_json_object
 
 _ROOM = "kbert.checkpoints"
 _PICKLES = ("*.bin", "*.pt", "*.pth", "*.pkl", "*.ckpt")
+# What `kbert export --format` writes.
+_NETWORKS = ("*.onnx", "*.tflite")
 _MAX_LISTED = 20
 # Format -> its reader, and format -> its writer, by their names in this folder.
 _READERS = {
@@ -141,6 +143,12 @@ def _no_checkpoint(path: Path) -> ValueError:
         return ValueError(
             f"`path` must be a checkpoint. Received: `{path}`, a file of Keras' `save`, which "
             "`kbert.load` reads"
+        )
+    networks = [name for kind in _NETWORKS for name in sorted(p.name for p in path.glob(kind))]
+    if networks:
+        return ValueError(
+            f"`path` must be a checkpoint. Received: `{path}`, the network {', '.join(networks)} "
+            "for other runtimes, of which its README.md tells"
         )
     return ValueError(
         "`path` must be a checkpoint: kbert's own folder (kbert.json), Hugging Face's (config.json "

@@ -17,6 +17,7 @@ from kbert.export_check.bad_requests import bad_request_problems
 from kbert.export_check.report import Check
 from kbert.serving.format.batching_file import Batching, read_batching
 from kbert.serving.format.recorded_requests import (
+    GOLDEN_FILE,
     MAX_RECORDS,
     TOLERANCES,
     GoldenAnswer,
@@ -114,6 +115,8 @@ def _metadata_check(
         found = _metadata_problems(export_dir, signatures, tensorflow_version)
         return Check("metadata", tuple(found))
     except FileNotFoundError:
+        if (export_dir / GOLDEN_FILE).is_file():
+            return Check("metadata", (f"{METADATA_FILE} is missing beside {GOLDEN_FILE.name}.",))
         return Check("metadata", skipped=_NO_BUNDLE)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         return Check("metadata", (f"{METADATA_FILE} is damaged: {error}.",))

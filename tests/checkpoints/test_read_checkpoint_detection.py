@@ -72,6 +72,14 @@ def test_a_pickle_is_refused_with_the_reason(tmp_path: Path, name: str) -> None:
         read_checkpoint(folder / name)
 
 
+def test_an_exported_network_is_told(tmp_path: Path):
+    for name in ("encoder.onnx", "decoder.onnx", "config.json"):
+        (tmp_path / name).touch()
+    told = "the network decoder.onnx, encoder.onnx for other runtimes, of which its README.md"
+    with pytest.raises(ValueError, match=told):
+        detect_format(tmp_path)
+
+
 def test_what_was_found_is_listed(tmp_path: Path) -> None:
     _touch(tmp_path / "m" / "deep", "x")
     _touch(tmp_path / "m", "config.json", "tf_model.h5")

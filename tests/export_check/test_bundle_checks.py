@@ -94,6 +94,10 @@ def test_metadata_of_another_export(meter: Path):
     assert "graph_bytes=" in told[4] and "weights=" in told[5]
     (meter / "assets.extra" / "kbert.json").write_text("[]")
     assert "is damaged" in problems(meter)["metadata"][0]
+    (meter / "assets.extra" / "kbert.json").unlink()
+    assert problems(meter)["metadata"] == (
+        "assets.extra/kbert.json is missing beside golden_answers.json.",
+    )
 
 
 def test_a_file_that_joins_requests_before_they_are_checked(meter: Path):
