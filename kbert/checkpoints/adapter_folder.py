@@ -20,7 +20,7 @@ from kbert.checkpoints.arrays.checkpoint_files import (
     open_safetensors,
     write_safetensors,
 )
-from kbert.storage.files import atomic_directory
+from kbert.storage.files import MODEL_FILES, atomic_directory
 from kbert.storage.json_files import json_text, read_json_object
 
 CONFIG = FORMAT_FILES["kbert_adapters"]
@@ -189,7 +189,7 @@ def write_adapter(
     """
     about = {"format_version": FORMAT_VERSION, "name": adapter.name}
     about |= {"config": adapter.config, "encoder": adapter.encoder}
-    with atomic_directory(directory, overwrite=overwrite) as folder:
+    with atomic_directory(directory, overwrite, MODEL_FILES) as folder:
         (folder / ADAPTER_CONFIG).write_text(json_text(about), encoding="utf-8")
         write_safetensors(folder / ADAPTER_WEIGHTS, adapter.arrays, format="kbert")
         (folder / "README.md").write_text(_card(adapter), encoding="utf-8")

@@ -14,7 +14,7 @@ from kbert.checkpoints.arrays.checkpoint_files import (
     write_safetensors,
 )
 from kbert.checkpoints.encoder_folder import read_about
-from kbert.storage.files import atomic_directory, sha256_of, verify_sha256
+from kbert.storage.files import MODEL_FILES, atomic_directory, sha256_of, verify_sha256
 from kbert.storage.json_files import json_text
 
 CONFIG = FORMAT_FILES["captioning"]
@@ -48,7 +48,7 @@ def write_captioning(
 
     Raises a FileExistsError if the folder exists and `overwrite` is False.
     """
-    with atomic_directory(directory, overwrite=overwrite) as folder:
+    with atomic_directory(directory, overwrite, MODEL_FILES) as folder:
         write_safetensors(folder / DECODER, checkpoint.decoder_arrays, format="kbert")
         write_safetensors(folder / EXTRACTOR, checkpoint.extractor_arrays, format="kbert")
         (folder / SUBWORDS).write_bytes(checkpoint.subwords)

@@ -13,7 +13,7 @@ import numpy as np
 
 from kbert.checkpoints.arrays.weight_table import check_arrays, transformer_shapes
 from kbert.extras import install_extra
-from kbert.storage.files import atomic_directory
+from kbert.storage.files import MODEL_FILES, atomic_directory
 from kbert.storage.json_files import json_text
 
 # kbert's activation -> the name in ctranslate2.specs.common_spec.Activation.
@@ -85,7 +85,7 @@ def write_ctranslate2(
     spec.config.layer_norm_epsilon = config["layer_norm_epsilon"]
     spec.validate()
     spec.optimize()  # tables that are shared are written once
-    with atomic_directory(directory, overwrite=overwrite) as folder:
+    with atomic_directory(directory, overwrite, MODEL_FILES) as folder:
         spec.save(str(folder))
         if search is not None:
             (folder / SEARCH).write_text(json_text(dict(search)), encoding="utf-8")

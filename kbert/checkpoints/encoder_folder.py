@@ -18,7 +18,7 @@ from kbert.checkpoints.arrays.tokenizer_files import (
     find_vocabulary,
     write_tokenizer,
 )
-from kbert.storage.files import atomic_directory
+from kbert.storage.files import MODEL_FILES, atomic_directory
 from kbert.storage.json_files import json_text, read_json_object
 
 CONFIG = FORMAT_FILES["kbert"]
@@ -61,7 +61,7 @@ def write_native(
         about["features"] = checkpoint.features["config"]
         arrays = checkpoint.features["arrays"]
         more |= {f"{_FEATURES}{name}": array for name, array in arrays.items()}
-    with atomic_directory(directory, overwrite=overwrite) as folder:
+    with atomic_directory(directory, overwrite, MODEL_FILES) as folder:
         (folder / CONFIG).write_text(json_text(about), encoding="utf-8")
         write_safetensors(folder / WEIGHTS, checkpoint.arrays | more, format="kbert")
         write_tokenizer(checkpoint, folder, VOCABULARY)

@@ -34,7 +34,7 @@ from kbert.checkpoints.huggingface_config import (
     layout_of_huggingface,
     set_labels,
 )
-from kbert.storage.files import atomic_directory
+from kbert.storage.files import MODEL_FILES, atomic_directory
 from kbert.storage.json_files import json_text, read_json_object
 
 CONFIG = FORMAT_FILES["huggingface"]
@@ -112,7 +112,7 @@ def write_huggingface(
         raw[_TIED] = False
     if "classifier.weight" in checkpoint.heads and not name.endswith("ForMultipleChoice"):
         set_labels(raw, checkpoint.heads["classifier.weight"].shape[0])
-    with atomic_directory(directory, overwrite=overwrite) as folder:
+    with atomic_directory(directory, overwrite, MODEL_FILES) as folder:
         (folder / CONFIG).write_text(json_text(raw), encoding="utf-8")
         # transformers refuses files whose header does not name the framework.
         write_safetensors(folder / WEIGHTS, tensors, format="pt")

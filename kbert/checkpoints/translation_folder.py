@@ -15,7 +15,7 @@ from kbert.checkpoints.arrays.checkpoint_files import (
     write_safetensors,
 )
 from kbert.checkpoints.encoder_folder import read_about, read_native, write_native
-from kbert.storage.files import atomic_directory, sha256_of, verify_sha256
+from kbert.storage.files import MODEL_FILES, atomic_directory, sha256_of, verify_sha256
 from kbert.storage.json_files import json_text
 
 CONFIG = FORMAT_FILES["translation"]
@@ -58,7 +58,7 @@ def write_translation(
     subwords = {"source": checkpoint.source_subwords}
     if checkpoint.target_subwords != checkpoint.source_subwords:
         subwords["target"] = checkpoint.target_subwords
-    with atomic_directory(directory, overwrite=overwrite) as folder:
+    with atomic_directory(directory, overwrite, MODEL_FILES) as folder:
         write_safetensors(folder / WEIGHTS, checkpoint.arrays, format="kbert")
         for side, model in subwords.items():
             (folder / SUBWORDS[side]).write_bytes(model)

@@ -253,7 +253,9 @@ def _check_alike(inputs: dict[str, Any]) -> None:
 
 
 def _check_range(name: str, inputs: dict[str, Any], size: int, of_what: str) -> None:
-    ids = inputs.get(name)
+    ids: Any = inputs.get(name)
+    if hasattr(ids, "numpy"):  # TensorFlow's tensors, outside of graphs
+        ids = ids.numpy()
     if isinstance(ids, np.ndarray) and ids.size:
         for found in (int(ids.min()), int(ids.max())):
             if not 0 <= found < size:

@@ -232,8 +232,16 @@ def checked_inputs(x: Any, batch_size: Any = None) -> Any:
 
 
 def weight_array(weight: Any) -> np.ndarray | None:
-    """Converts weights of texts to float32 (n,); None stays."""
-    return None if weight is None else np.asarray(as_column(listed(weight)), "float32")
+    """Converts weights of texts to float32 (n,); None stays; a ValueError for what is no weight."""
+    if weight is None:
+        return None
+    values = np.asarray(as_column(listed(weight)), "float32")
+    if not (np.isfinite(values) & (values >= 0)).all():  # one NaN makes all weights of a model NaN
+        raise ValueError(
+            "`sample_weight` must hold finite numbers of at least 0. "
+            f"Received: {values.ravel().tolist()[:10]}"
+        )
+    return values
 
 
 def checked_texts(name: str, column: Any) -> list[Any]:

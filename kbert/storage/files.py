@@ -19,8 +19,14 @@ _MOST_BYTES = 1 << 28  # of all files together, read at each start of a run
 _LEAST_BYTES, _PIECE = 1 << 16, 1 << 12  # of one file, and of one sample of it
 
 
+# One of which a saved model has: weights of kbert and Hugging Face, CTranslate2, and TensorFlow.
+MODEL_FILES = ("*.safetensors", "model.bin", "*.index")
+
+
 @contextmanager
-def atomic_directory(path: str | os.PathLike[str], overwrite: bool = False) -> Iterator[Path]:
+def atomic_directory(
+    path: str | os.PathLike[str], overwrite: bool = False, replaces: Sequence[str] = ()
+) -> Iterator[Path]:
     """Yields a new folder to fill, which becomes `path` when the block succeeds.
 
     The folder is a hidden sibling of `path`, so that the last step is a rename within one file
@@ -32,11 +38,20 @@ def atomic_directory(path: str | os.PathLike[str], overwrite: bool = False) -> I
     these two renames, the old folder is still there, complete, as `.<name>.<digits>.old`.
 
     Raises a FileExistsError if `path` exists and `overwrite` is False, at the start or at the end,
-    and a NotADirectoryError if it is a file. Missing parents are made.
+    or holds something, but no file of a pattern of `replaces`, if there are any; a
+    NotADirectoryError if it is a file; and a TypeError if it is no path. Missing parents are made.
     """
+    if not isinstance(path, str | os.PathLike):
+        raise TypeError(f"`path` must be the path of a folder. Received: path={path!r:.80}")
     # A relative path must still mean the same folder if the block changes the working directory.
     target = Path(os.path.abspath(path))
     _check_target(target, overwrite, path)
+    if replaces and target.is_dir() and any(target.iterdir()):
+        if not any(file for pattern in replaces for file in target.glob(pattern)):
+            raise FileExistsError(
+                "`path` must be new, empty, or a saved model: nothing else is overwritten. "
+                f"Received: path={os.fspath(path)!r}"
+            )
     target.parent.mkdir(parents=True, exist_ok=True)
     partial = _hidden_sibling(target, "partial")
     partial.mkdir()

@@ -119,6 +119,10 @@ def test_segments_that_the_encoder_has_not(wrong):
         Bert(20, max_sequence_length=8, **SIZES)(inputs)
     with pytest.raises(ValueError, match=message):
         small_classifier().predict(inputs)
+    with pytest.raises(ValueError, match=message):
+        Bert(20, max_sequence_length=8, **SIZES)(
+            {name: tf.constant(ids) for name, ids in inputs.items()}
+        )
     Roberta(20, max_sequence_length=8, **SIZES)(inputs)  # has one, and does not read them
 
 

@@ -388,6 +388,12 @@ def test_tables_and_iterators(model, fresh):
             {"sample_weight": [1.0]},
             "`sample_weight` must have one entry a text. Received: 1 for 2 texts",
         ),
+        (
+            ["a", "b"],
+            ["no", "yes"],
+            {"sample_weight": [1.0, float("nan")]},
+            r"`sample_weight` must hold finite numbers of at least 0. Received: \[1.0, nan\]",
+        ),
         ("a", ["no"], {}, "`x` must be a list of texts. Received: x='a', a single one"),
         ((["a"], ["b", "c"]), ["no"], {}, "`text_b` must be as long as `text_a`. Received: 1 and"),
         (

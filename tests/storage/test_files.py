@@ -5,6 +5,7 @@ import pytest
 
 from kbert.storage import files as module
 from kbert.storage.files import (
+    MODEL_FILES,
     atomic_directory,
     remove_atomically,
     remove_leftovers,
@@ -67,6 +68,26 @@ def test_replacing_leaves_only_the_new_folder(tmp_path: Path) -> None:
         (folder / "new.txt").write_text("new")
         assert (target / "old.txt").read_text() == "old"
     assert _tree(tmp_path) == ["model", "model/new.txt"]
+
+
+def test_a_model_replaces_nothing_but_a_model(tmp_path: Path) -> None:
+    (tmp_path / "notes").mkdir()
+    with atomic_directory(tmp_path / "notes", True, MODEL_FILES) as folder:  # it is empty
+        (folder / "precious").touch()
+    with pytest.raises(FileExistsError, match="`path` must be new, empty, or a saved .*notes"):
+        with atomic_directory(tmp_path / "notes", True, MODEL_FILES):
+            pass
+    assert [file.name for file in (tmp_path / "notes").iterdir()] == ["precious"]
+    (tmp_path / "notes" / "model.safetensors").touch()
+    with atomic_directory(tmp_path / "notes", True, MODEL_FILES) as folder:
+        (folder / "new").touch()
+    assert [file.name for file in (tmp_path / "notes").iterdir()] == ["new"]
+
+
+def test_a_folder_is_named_by_a_path() -> None:
+    with pytest.raises(TypeError, match="`path` must be the path of a folder. Received: path=None"):
+        with atomic_directory(None):
+            pass
 
 
 def test_a_failed_replacement_keeps_the_old_folder(tmp_path: Path) -> None:

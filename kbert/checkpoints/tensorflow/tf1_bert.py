@@ -27,7 +27,7 @@ from kbert.checkpoints.arrays.weight_table import (
 )
 from kbert.checkpoints.encoders import bert
 from kbert.checkpoints.tensorflow.variables import TensorflowVariables, import_tensorflow
-from kbert.storage.files import atomic_directory
+from kbert.storage.files import MODEL_FILES, atomic_directory
 from kbert.storage.json_files import json_text, read_json_object
 
 CONFIG = "bert_config.json"
@@ -218,7 +218,7 @@ def write_tf1_bert(
         )
     is_read = checkpoint.unread_tokenizer is None  # else the vocabulary alone would mislead
     vocabulary = checkpoint.vocabulary_bytes() if is_read else None
-    with atomic_directory(directory, overwrite=overwrite) as folder:
+    with atomic_directory(directory, overwrite, MODEL_FILES) as folder:
         (folder / CONFIG).write_text(json_text(raw), encoding="utf-8")
         tensorflow.raw_ops.SaveV2(
             prefix=str(folder / PREFIX),

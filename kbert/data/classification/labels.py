@@ -192,7 +192,7 @@ def _name(value: object, table: Table, row: int, label: str | int) -> str:
         return str(value).lower() if isinstance(value, bool) else str(value)
     raise ValueError(
         f"{table.place(row, label)}: the label must be a string or an integer, as in the other "
-        f"rows. Received: {value!r}. For scores pass regression=True."
+        f"rows. Received: {value!r}. For scores: `kbert train regression`, or regression=True."
     )
 
 

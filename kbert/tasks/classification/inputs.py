@@ -1,5 +1,6 @@
 """Texts with classes, by name, number or probability."""
 
+import math
 from typing import Any
 
 import numpy as np
@@ -86,7 +87,7 @@ class LabelBatching(SequenceBatching):
         """Converts weights by class name or id to weights by id; a class without one has weight 1.
 
         Raises:
-            ValueError: it is no dict, or a key is neither a class name nor an id.
+            ValueError: it is no dict, a key is neither a class name nor an id, or a weight is none.
         """
         if weights is None:
             return None
@@ -105,6 +106,11 @@ class LabelBatching(SequenceBatching):
                 raise ValueError(
                     f"`class_weight` must have labels of {self.model.labels}, or their ids, as "
                     f"keys. Received: {key!r}"
+                )
+            if not isinstance(weight, float | int | np.number) or not 0 <= weight < math.inf:
+                raise ValueError(
+                    "`class_weight` must hold finite numbers of at least 0. "
+                    f"Received: {key!r}: {weight!r}"
                 )
             found[int(number)] = float(weight)
         return found

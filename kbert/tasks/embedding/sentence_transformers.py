@@ -16,7 +16,7 @@ from kbert.checkpoints.arrays.checkpoint import Checkpoint
 from kbert.checkpoints.arrays.checkpoint_files import open_safetensors, write_safetensors
 from kbert.checkpoints.huggingface_files import MODULES, WEIGHTS, write_huggingface
 from kbert.pipelines.saved_pipeline import pipeline_checkpoint
-from kbert.storage.files import atomic_directory
+from kbert.storage.files import MODEL_FILES, atomic_directory
 from kbert.storage.json_files import json_text, read_json_object
 
 _TYPE = "sentence_transformers.models."
@@ -81,7 +81,7 @@ def write_modules(model: Any, directory: str | os.PathLike[str], overwrite: bool
             "Received: format='sentence-transformers'"
         )
     heads, checkpoint.heads = checkpoint.heads, {}
-    with atomic_directory(directory, overwrite=overwrite) as folder:
+    with atomic_directory(directory, overwrite, MODEL_FILES) as folder:
         write_huggingface(checkpoint, folder, overwrite=True)
         length = {"max_seq_length": model.max_sequence_length, "do_lower_case": False}
         _write(folder / "sentence_bert_config.json", length)

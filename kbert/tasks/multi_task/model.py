@@ -258,7 +258,7 @@ class MultiTaskModel(TaskModel):
             ValueError: the format is unknown or cannot hold a model.
             FileExistsError: the directory exists, and may not be replaced.
         """
-        with atomic_directory(directory, overwrite=overwrite) as folder:
+        with atomic_directory(directory, overwrite, ("*/*.safetensors",)) as folder:
             for name in self.models:
                 with self.alone(name) as model:
                     model.save_pretrained(folder / name, format)

@@ -98,6 +98,9 @@ def test_weights_of_classes_are_a_dict():
     message = "`class_weight` must be a dict .* n / .classes .* Received: 'balanced'"
     with pytest.raises(ValueError, match=message):
         with_labels(["a", "b"]).encode_class_weight("balanced")
+    for wrong in (-1, float("nan"), "heavy"):
+        with pytest.raises(ValueError, match=f"`class_weight` must hold .*: 'b': {wrong!r}"):
+            with_labels(["a", "b"]).encode_class_weight({"b": wrong})
 
 
 @pytest.mark.parametrize(
