@@ -211,14 +211,17 @@ def id_arrays(inputs: dict[str, Any], encoder: Any) -> dict[str, Any]:
     """
     made = dict(inputs)
     for name, value in inputs.items():
+        is_ragged = hasattr(value, "row_splits")  # a RaggedTensor
         if isinstance(value, list | tuple):
             try:
                 made[name] = np.asarray(value)
             except ValueError:  # NumPy's has no name, and speaks of dimensions
-                raise ValueError(
-                    f"`{name}` must have rows of one length, padded where `padding_mask` is False. "
-                    f"Received: {value!r:.80}"
-                ) from None
+                is_ragged = True
+        if is_ragged:
+            raise ValueError(
+                f"`{name}` must have rows of one length, padded where `padding_mask` is False. "
+                f"Received: {value!r:.80}"
+            )
     _check_integers(made)
     _check_alike(made)
     shape, longest = made["token_ids"].shape, encoder.max_sequence_length

@@ -102,6 +102,14 @@ def test_choices_are_for_their_model_alone():
         id_arrays(longer, ENCODER)
 
 
+@pytest.mark.parametrize(
+    "rows", [tf.ragged.constant([[3, 4], [3]]), tf.ragged.constant([[3, 4], [3, 4]])]
+)
+def test_ragged_rows(rows):
+    with pytest.raises(ValueError, match="`token_ids` must have rows of one length, padded where"):
+        Bert(20, max_sequence_length=8, **SIZES)({"token_ids": rows})
+
+
 @pytest.mark.parametrize("wrong", [-1, 20])
 def test_ids_outside_the_vocabulary(wrong):
     message = rf"`token_ids` must be in \[0, 20\), the encoder's vocabulary. Received: {wrong}"
