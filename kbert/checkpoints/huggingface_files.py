@@ -18,7 +18,11 @@ from kbert.checkpoints.arrays.checkpoint_files import (
     write_safetensors,
 )
 from kbert.checkpoints.arrays.encoder_layout import CAUSAL, EncoderLayout
-from kbert.checkpoints.arrays.tokenizer_files import tokenizer_fields, write_tokenizer
+from kbert.checkpoints.arrays.tokenizer_files import (
+    padding_id,
+    tokenizer_fields,
+    write_tokenizer,
+)
 from kbert.checkpoints.arrays.weight_table import (
     assemble,
     check_tensors,
@@ -77,6 +81,17 @@ def read_huggingface(directory: str | os.PathLike[str]) -> Checkpoint:
     )
 
 
+def _check_padding(checkpoint: Checkpoint, layout: EncoderLayout) -> None:
+    """Checks the id of the padding, by which transformers counts positions where it shifts them."""
+    first = 0 if layout.transformers is None else layout.transformers.first_position
+    found = padding_id(checkpoint)
+    if first and found not in (None, first - 1):
+        raise ValueError(
+            f"`vocabulary` must have the padding token at {first - 1} in Hugging Face's format of "
+            f"{layout.title}. Received: <pad> at {found}"
+        )
+
+
 def weight_files(directory: Path) -> list[Path]:
     """Returns the one file with the weights of a folder, or its shards."""
     single = directory / WEIGHTS
@@ -112,6 +127,7 @@ def write_huggingface(
         raw[_TIED] = False
     if "classifier.weight" in checkpoint.heads and not name.endswith("ForMultipleChoice"):
         set_labels(raw, checkpoint.heads["classifier.weight"].shape[0])
+    _check_padding(checkpoint, layout)
     with atomic_directory(directory, overwrite, MODEL_FILES) as folder:
         (folder / CONFIG).write_text(json_text(raw), encoding="utf-8")
         # transformers refuses files whose header does not name the framework.

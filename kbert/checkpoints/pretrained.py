@@ -7,7 +7,8 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from kbert.checkpoints.arrays.tokenizer_files import ADDED, MERGES, PIECES, VOCABULARY
+from kbert.checkpoints.arrays.other_tokenizers import ADDED, MERGES
+from kbert.checkpoints.arrays.tokenizer_files import PIECES, VOCABULARY
 from kbert.checkpoints.huggingface_files import CONFIG, INDEX, MODULES, WEIGHTS
 from kbert.storage.files import verify_sha256
 
@@ -22,7 +23,7 @@ ALLOW_PATTERNS = [
     *_TOKENIZER,
     # Of kbert: encoders, adapters, translators with the BERT of fused ones, captioners.
     *("kbert.json", "vocabulary.txt", "kbert_adapters.json", _ADAPTERS),
-    *("kbert_translation.json", "source.model", "target.model"),
+    *("kbert_translation.json", "source.model", "target.model", "shortlist.npz"),
     *(f"bert/{name}" for name in (*_NATIVE, *_TOKENIZER)),
     *("kbert_captioning.json", "extractor.safetensors", "subwords.model"),
     # Of Marian.

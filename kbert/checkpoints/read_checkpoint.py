@@ -211,8 +211,10 @@ def write_checkpoint(
 ) -> Path:
     """Writes an encoder in a format of `WRITERS`, whose function has the `kwargs` and the errors.
 
-    Returns the path that was written: the folder, or the prefix of TensorFlow's files.
+    Returns the path that was written: the folder, or the prefix of TensorFlow's files. Raises a
+    ValueError for adapters, or for layers on a frozen encoder, which only kbert's format has.
     """
+    checkpoint.check_format(format)
     write = loaded(f"{_ROOM}.{WRITERS[format]}")
     written: Path = write(checkpoint, directory, overwrite=overwrite, **kwargs)
     return written

@@ -134,8 +134,7 @@ class EncoderModel(Adaptable):
     @classmethod
     def _taken(cls, given: dict[str, Any]) -> dict[str, Any]:
         """Returns the given arguments without those of runs that the constructor lacks."""
-        known = argument_names(cls)
-        lacking = [name for name in _OF_RUNS if name in given and name not in known]
+        lacking = [name for name in _OF_RUNS if name in given and name not in argument_names(cls)]
         for name in lacking:
             if given[name] is True:
                 raise ValueError(
@@ -212,11 +211,7 @@ class EncoderModel(Adaptable):
             raise ValueError(
                 f"`format` must be one of {list(WRITERS)}. Received: format={format!r}"
             )
-        if checkpoint.adapters and format != "kbert":
-            raise ValueError(
-                '`format` must be "kbert" for an encoder with adapters. '
-                f"Received: format={format!r}"
-            )
+        checkpoint.check_format(format)
         if vocabulary is not None:
             path = Path(vocabulary)
             if path.suffix == ".json":
@@ -230,11 +225,10 @@ class EncoderModel(Adaptable):
 
     @property
     def layer_blocks(self) -> Sequence[EncoderBlock]:
-        """Returns the block of each layer, the first layer's first; layers may share one."""
+        """Returns the block of each layer in order; layers may share one."""
         if self.blocks is None:
             raise NotImplementedError(f"{type(self).__name__} must name the blocks of its layers")
-        found: Sequence[EncoderBlock] = self.blocks
-        return found
+        return self.blocks
 
     @property
     def token_activation(self) -> str:
@@ -252,9 +246,8 @@ class EncoderModel(Adaptable):
         self._freeze_body()
 
     def _freeze_body(self) -> None:
-        if not getattr(self, "built", False):
-            return
-        super()._freeze_body()
+        if getattr(self, "built", False):
+            super()._freeze_body()
 
     def build(self, input_shape: Any = None) -> None:
         """Creates all weights; their shapes do not depend on the input."""
@@ -308,6 +301,12 @@ class EncoderModel(Adaptable):
     def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
         # Checked before Keras converts them to tensors or raises its own error.
         return super().__call__(encoder_inputs(inputs, self), *args, **kwargs)
+
+    def predict(self, x: Any, *args: Any, **kwargs: Any) -> Any:
+        """Encodes `x` as Keras' `predict` does, of which `*args` and `**kwargs` are; ids in arrays
+        are checked first."""
+        x = encoder_inputs(x, self) if isinstance(x, dict) else x
+        return super().predict(x, *args, **kwargs)
 
     def _outputs(self, inputs: Any, training: bool | None) -> dict[str, Any]:
         """Computes `call`."""

@@ -28,6 +28,8 @@ _ENCODER_ARGUMENTS = (
     *("adapter", "attention_dropout", "causal", "gradient_checkpointing"),
     *("initializer_range", "layer_norm_epsilon", "encoder_dropout", *OF_READERS),
 )
+# Settings that were found for the weights of a head.
+_OF_HEADS = ("threshold", "null_threshold", "outside_bias")
 # What transformers knows as `problem_type`; a folder need not name one.
 _PROBLEMS = ("single_label_classification", "multi_label_classification", "regression")
 
@@ -86,6 +88,8 @@ def load_pipeline(
             )
             head = {}
         settings["labels"] = (known or _labels(checkpoint, head)) if labels is None else labels
+    if not head:  # a new one decides by numbers of its own
+        settings = {k: v for k, v in settings.items() if k not in _OF_HEADS or k in kwargs}
     model = cls(encoder, tokenizer, **settings)
     if head or cls.head_may_be_partial:
         _assign_head(model, head, name_or_directory)
@@ -164,10 +168,7 @@ def save_pipeline(
         checkpoint.pipeline = _pipeline_config(model)
     if format in ("kbert", "tf1"):
         return write_checkpoint(checkpoint, directory, format, overwrite)
-    if checkpoint.adapters:
-        raise ValueError(
-            f'`format` must be "kbert" for an encoder with adapters. Received: format={format!r}'
-        )
+    checkpoint.check_format(format)
     own_head = _published_head(model, checkpoint.architecture)
     if getattr(model, "head", own_head) != own_head:
         raise ValueError(

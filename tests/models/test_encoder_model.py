@@ -144,3 +144,14 @@ def test_arguments_that_do_not_fit_the_weights(tmp_path):
         Bert.from_pretrained(folder, num_layers=3)
     with pytest.raises(ValueError, match="dropuot"):
         Bert.from_pretrained(folder, dropuot=0.5)
+
+
+def test_ids_of_predict_are_checked():
+    encoder = small_bert()
+    ids = np.array([[1, 2], [3, 4]])
+    found = encoder.predict({"token_ids": ids}, verbose=0)["sequence_output"]
+    np.testing.assert_allclose(found, encoder({"token_ids": ids})["sequence_output"], atol=1e-5)
+    with pytest.raises(ValueError, match=r"`segment_ids` must be in \[0, 2\).*Received: 7"):
+        encoder.predict({"token_ids": ids, "segment_ids": 7 * np.ones_like(ids)}, verbose=0)
+    with pytest.raises(ValueError, match=r"`token_ids` must be in \[0, .*Received: -1"):
+        encoder.predict({"token_ids": ids - 2}, verbose=0)

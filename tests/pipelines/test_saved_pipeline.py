@@ -12,6 +12,7 @@ from kbert.checkpoints.encoder_folder import write_native
 from kbert.checkpoints.read_checkpoint import read_checkpoint
 from kbert.pipelines.tokenizers import tokenizer_of
 from kbert.tasks.classification.model import Classifier
+from kbert.tasks.multi_label.model import MultiLabelClassifier
 from kbert.tasks.multiple_choice.model import MultipleChoice
 from kbert.tasks.ner.model import EntityRecognizer
 from kbert.tasks.question_answering.model import QuestionAnswerer
@@ -26,6 +27,7 @@ from tests.small_pipelines import (
     computed,
     small_classifier,
     small_encoder,
+    small_multi_label_classifier,
     small_multiple_choice,
     small_question_answerer,
     small_regressor,
@@ -397,3 +399,17 @@ def test_a_head_that_hugging_face_does_not_have(tmp_path, monkeypatch):
     assert type(model).huggingface_architectures() == ()
     with pytest.raises(ValueError, match='`format` must be "kbert" for a Classifier, of which'):
         model.save_pretrained(tmp_path / "saved", format="huggingface")
+
+
+def test_a_new_head_decides_by_numbers_of_its_own(tmp_path):
+    labels = ["joy", "anger", "love"]
+    model = small_multi_label_classifier(labels, threshold=[0.9, 0.05, 0.4])
+    folder = model.save_pretrained(tmp_path / "saved")
+    same = MultiLabelClassifier.from_pretrained(folder)
+    assert same.threshold == model.threshold
+    for others in (["x", "y", "z"], ["x", "y"]):
+        new = MultiLabelClassifier.from_pretrained(folder, labels=others, from_other_task=True)
+        assert new.threshold == small_multi_label_classifier(others).threshold
+    given = {"labels": ["x", "y"], "threshold": [0.2, 0.3], "from_other_task": True}
+    new = MultiLabelClassifier.from_pretrained(folder, **given)
+    assert list(new.threshold) == [0.2, 0.3]

@@ -83,6 +83,16 @@ class Checkpoint:
         layout = encoder_layout(self.architecture).transformers
         return named if layout is None else layout.class_of_bert(named)
 
+    def check_format(self, format: str) -> None:
+        """Raises a ValueError for a format that lacks what only kbert's own has."""
+        only = {"adapters": self.adapters, "`features`, layers on a frozen encoder": self.features}
+        for what, found in only.items():
+            if found and format != "kbert":
+                raise ValueError(
+                    f'`format` must be "kbert" for an encoder with {what}. '
+                    f"Received: format={format!r}"
+                )
+
     @property
     def has_vocabulary(self) -> bool:
         """Returns whether the tokens are known."""

@@ -4,45 +4,37 @@ A WordPiece vocabulary is one token per line of a file, or stands in `tokenizer.
 BPE is `vocab.json` and `merges.txt`, or `tokenizer.json`.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from kbert.checkpoints.arrays.checkpoint import Checkpoint
+from kbert.checkpoints.arrays.other_tokenizers import (
+    CONFIG,
+    MERGES,
+    TOKENIZER,
+    added_tokens,
+    other_byte_level,
+    other_wordpiece,
+    read_if_there,
+)
 from kbert.storage.json_files import read_json_object
 
-_CONFIG = "tokenizer_config.json"
 # The SentencePiece model of encoders that have no vocab.txt.
 PIECES = "spiece.model"
-# The files of a byte-level BPE.
-VOCABULARY, MERGES = "vocab.json", "merges.txt"
-_TOKENIZER = "tokenizer.json"
-# Tokens that were added to a vocabulary, with their ids.
-ADDED = "added_tokens.json"
-_SHOWN = 5
-# Settings that, with other values, make another tokenizer than BERT's.
-_OF_WORDPIECE: dict[str, dict[str, Any]] = {
-    _CONFIG: {
-        "do_basic_tokenize": True,
-        "word_tokenizer_type": "basic",
-        "subword_tokenizer_type": "wordpiece",
-    },
-    _TOKENIZER: {
-        "model": "WordPiece",
-        "normalizer": "BertNormalizer",
-        "pre_tokenizer": "BertPreTokenizer",
-    },
-}
+# Of a byte-level BPE, beside MERGES.
+VOCABULARY = "vocab.json"
 # The tokenizer's files, of which the later one counts: (section and) key -> our rule.
 _RULES: dict[str, dict[tuple[str, ...], str]] = {
-    _TOKENIZER: {
+    TOKENIZER: {
         ("normalizer", "lowercase"): "lowercase",
         ("normalizer", "strip_accents"): "strip_accents",
         ("normalizer", "handle_chinese_chars"): "handle_cjk",
         ("pre_tokenizer", "add_prefix_space"): "add_prefix_space",
         ("post_processor", "trim_offsets"): "trim_offsets",
     },
-    _CONFIG: {
+    CONFIG: {
         ("do_lower_case",): "lowercase",
         ("strip_accents",): "strip_accents",
         ("tokenize_chinese_chars",): "handle_cjk",
@@ -70,12 +62,13 @@ def tokenizer_fields(
         report.append(f"The tokenizer is a byte-level BPE, from {' and '.join(files)}.")
         unread = None
         if VOCABULARY in files:  # a `tokenizer.json` alone is checked as it is parsed
-            unread = _added_tokens(directory, read_json_object(directory / VOCABULARY))
+            unread = other_byte_level(directory)
+            unread = unread or added_tokens(directory, read_json_object(directory / VOCABULARY))
         fields = {"tokenizer_files": files, "tokenizer_rules": rules, "unread_tokenizer": unread}
         return {**fields, "lowercase": False}
     path, tokens = find_vocabulary(directory, vocabulary_size)
     if tokens is not None:
-        unread = _other_tokenizer(directory) or _added_tokens(directory, tokens)
+        unread = other_wordpiece(directory) or added_tokens(directory, tokens)
         if unread is not None:
             report.append(f"The tokenizer is another one than kbert's, by {unread}.")
     else:
@@ -92,33 +85,6 @@ def tokenizer_fields(
     }
 
 
-def _other_tokenizer(directory: Path) -> str | None:
-    """Returns a setting that makes a tokenizer another one than BERT's WordPiece."""
-    for name, settings in _OF_WORDPIECE.items():
-        read = _read(directory / name)
-        for key, usual in settings.items():
-            given = read.get(key, usual)
-            if name == _TOKENIZER:  # a part with its type
-                given = given.get("type", usual) if isinstance(given, dict) else given
-            if given != usual and not (name == _CONFIG and given is None):
-                return f"{name} with {key} {given!r}"
-    return None
-
-
-def _added_tokens(directory: Path, vocabulary: Collection[str]) -> str | None:
-    """Returns tokens that the source finds whole in texts, and kbert would not."""
-    told = _read(directory / _TOKENIZER).get("added_tokens", [])
-    plain = {one["content"] for one in told if not one.get("special", False)}
-    every = {one["content"] for one in told}.union(_read(directory / ADDED))
-    unread = sorted(plain | (every - set(vocabulary)))
-    shown = ", ".join(map(repr, unread[:_SHOWN])) + (", ..." if len(unread) > _SHOWN else "")
-    return f"added tokens, {shown}" if unread else None
-
-
-def _read(path: Path) -> dict[str, Any]:
-    return read_json_object(path) if path.is_file() else {}
-
-
 def byte_level_files(directory: Path) -> dict[str, bytes]:
     """Returns the files of a byte-level BPE by their names; none where there is none.
 
@@ -128,10 +94,10 @@ def byte_level_files(directory: Path) -> dict[str, bytes]:
     there = [name for name in (VOCABULARY, MERGES) if (directory / name).is_file()]
     if len(there) == 2:
         return {name: (directory / name).read_bytes() for name in there}
-    path = directory / _TOKENIZER
+    path = directory / TOKENIZER
     model = read_json_object(path).get("model") if path.is_file() else None
     if isinstance(model, dict) and model.get("type") == "BPE":
-        return {_TOKENIZER: path.read_bytes()}
+        return {TOKENIZER: path.read_bytes()}
     if there:
         raise _half(directory, there[0])
     return {}
@@ -174,7 +140,7 @@ def _rules_of_files(directory: Path) -> dict[str, tuple[bool, str]]:
     """Returns rule -> its value, and the file that has it."""
     found = {}
     for name, keys in _RULES.items():
-        said = _read(directory / name)
+        said = read_if_there(directory / name)
         for (*sections, key), rule in keys.items():
             part: Any = said.get(sections[0]) if sections else said
             if isinstance(part, dict) and isinstance(part.get(key), bool):
@@ -218,7 +184,7 @@ def find_vocabulary(
             raise ValueError(f"`{path}` must be UTF-8. Received: {error}") from error
         tokens = tuple(content.removesuffix("\n").split("\n"))
     else:
-        path, tokens = None, _tokens_of_tokenizer_json(directory / _TOKENIZER)
+        path, tokens = None, _tokens_of_tokenizer_json(directory / TOKENIZER)
     if tokens is not None and len(tokens) > vocabulary_size:
         raise _too_many(directory, len(tokens), vocabulary_size)
     return path, tokens
@@ -250,8 +216,8 @@ def byte_level_files_of(path: Path, vocabulary_size: int | None = None) -> dict[
     """
     if not path.is_file():
         raise FileNotFoundError(f"`path` must be a vocabulary file. Received: path={path}")
-    if path.name == _TOKENIZER:
-        files = {_TOKENIZER: path.read_bytes()}
+    if path.name == TOKENIZER:
+        files = {TOKENIZER: path.read_bytes()}
     elif (path.parent / MERGES).is_file():
         files = {VOCABULARY: path.read_bytes(), MERGES: (path.parent / MERGES).read_bytes()}
     else:
@@ -264,7 +230,7 @@ def byte_level_files_of(path: Path, vocabulary_size: int | None = None) -> dict[
 def _check_size(path: Path, vocabulary_size: int) -> None:
     """Raises a ValueError if a vocabulary in JSON has more tokens than a token embedding rows."""
     read = read_json_object(path)
-    model = read.get("model") if path.name == _TOKENIZER else {"vocab": read}
+    model = read.get("model") if path.name == TOKENIZER else {"vocab": read}
     tokens = model.get("vocab") if isinstance(model, dict) else None
     if isinstance(tokens, dict) and len(tokens) > vocabulary_size:
         raise _too_many(path.parent, len(tokens), vocabulary_size)
@@ -279,7 +245,7 @@ def _too_many(directory: Path, tokens: int, rows: int) -> ValueError:
 
 def _half(directory: Path, there: str) -> ValueError:
     return ValueError(
-        f"`{directory}` must have both {VOCABULARY} and {MERGES}, or a {_TOKENIZER} of type "
+        f"`{directory}` must have both {VOCABULARY} and {MERGES}, or a {TOKENIZER} of type "
         f"BPE. Received: {there} alone"
     )
 
@@ -293,3 +259,11 @@ def write_tokenizer(checkpoint: Checkpoint, folder: Path, vocabulary: str) -> No
     files = checkpoint.tokenizer_files or ({} if content is None else {vocabulary: content})
     for name, written in files.items():
         (folder / name).write_bytes(written)
+
+
+def padding_id(checkpoint: Checkpoint) -> int | None:
+    """Returns the id of the padding token of a byte-level BPE; None where it has none."""
+    if VOCABULARY not in checkpoint.tokenizer_files:
+        return None  # a `tokenizer.json` alone is written as it was read
+    found: int | None = json.loads(checkpoint.tokenizer_files[VOCABULARY]).get("<pad>")
+    return found

@@ -4,6 +4,7 @@ Source: google-research/bert, `modeling.py`, `run_pretraining.py`, `run_classifi
 `run_squad.py`, where the variables get their names.
 """
 
+import logging
 import os
 import re
 from collections.abc import Mapping
@@ -30,6 +31,7 @@ from kbert.checkpoints.tensorflow.variables import TensorflowVariables, import_t
 from kbert.storage.files import MODEL_FILES, atomic_directory
 from kbert.storage.json_files import json_text, read_json_object
 
+logger = logging.getLogger(__name__)
 CONFIG = "bert_config.json"
 # kbert's key -> (Google's key, BertConfig's default; the published files have all of them).
 KEYS: dict[str, tuple[str, Any]] = {
@@ -204,6 +206,11 @@ def write_tf1_bert(
             f"`heads` must be among {', '.join(_HEADS)}. Received: {', '.join(unknown)}"
         )
     raw = config_to_google(checkpoint.config)
+    if checkpoint.config["activation"] == "gelu_approximate":
+        logger.warning(
+            "The format has one name for both forms of GELU: kbert and transformers will read the "
+            "exact one, where this encoder computes the tanh form."
+        )
     table = weight_table(checkpoint.config, _NAMES, _BLOCK_NAMES)
     present = [_NAMES[name][0] for name in checkpoint.arrays if name in _NAMES]
     table = without_absent_pooler(table, present, [])

@@ -45,6 +45,11 @@ def push_model(model: Path, repository: str, private: bool, message: str) -> dic
             "`MODEL` must be the model of one task. Received: a run on several tasks, whose models "
             f"are {models}"
         )
+    if any(folder.glob("*.index")):
+        raise ValueError(
+            "`MODEL` must have its weights in safetensors, as `kbert convert` writes them. "
+            f"Received: {folder}, a checkpoint of TensorFlow"
+        )
     task = task_named(name)
     api = HfApi(library_name="kbert", library_version=__version__)
     with tempfile.TemporaryDirectory() as place:

@@ -73,12 +73,13 @@ def convert(
 def _check_overwritten(source: Path, target: Path) -> None:
     """Raises a FileExistsError for what is no checkpoint, or holds the source or this folder."""
     from kbert.checkpoints.arrays.checkpoint_files import FORMAT_FILES
-    from kbert.training.runs.run_directory import is_run
+    from kbert.training.runs.run_directory import is_run, load_run
 
     if not target.exists():
         return
     known = (*FORMAT_FILES.values(), "bert_config.json", "modules.json")
-    inside = [one.resolve() for one in (source, Path.cwd()) if one.exists()]
+    read = load_run(source).model_directory if is_run(source) else source
+    inside = [one.resolve() for one in (source, read, Path.cwd()) if one.exists()]
     is_needed = any(one.is_relative_to(target.resolve()) for one in inside)
     is_other = not any((target / name).is_file() for name in known)
     is_other &= not target.is_dir() or any(target.iterdir())

@@ -147,7 +147,8 @@ def _of_checkpoint(path: str) -> dict[str, Any]:
     from kbert.checkpoints.read_checkpoint import read_checkpoint
 
     checkpoint = read_checkpoint(path, values=False)
-    arrays = {**checkpoint.arrays, **checkpoint.heads}
+    arrays = {**checkpoint.arrays, **checkpoint.heads, **checkpoint.adapters}
+    arrays |= checkpoint.features.get("arrays", {})
     return {
         "kind": "checkpoint",
         "format": checkpoint.format,

@@ -75,11 +75,7 @@ def write_modules(model: Any, directory: str | os.PathLike[str], overwrite: bool
         FileExistsError: the folder exists and `overwrite` is False.
     """
     checkpoint = pipeline_checkpoint(model)
-    if checkpoint.adapters:
-        raise ValueError(
-            '`format` must be "kbert" for an encoder with adapters. '
-            "Received: format='sentence-transformers'"
-        )
+    checkpoint.check_format("sentence-transformers")
     heads, checkpoint.heads = checkpoint.heads, {}
     with atomic_directory(directory, overwrite, MODEL_FILES) as folder:
         write_huggingface(checkpoint, folder, overwrite=True)

@@ -6,13 +6,11 @@ from typing import Any
 
 import pytest
 
-from kbert.checkpoints.arrays.checkpoint import Checkpoint
 from kbert.checkpoints.arrays.tokenizer_files import (
     resolve_lowercase,
     tokenizer_fields,
     tokenizer_rules,
 )
-from kbert.pipelines.tokenizers import tokenizer_of
 
 
 def _folder(path: Path, **files: Any) -> Path:
@@ -64,31 +62,6 @@ def test_the_rules_beside_it(tmp_path: Path) -> None:
     normalizer = {"strip_accents": False, "handle_chinese_chars": True}
     folder = _folder(tmp_path / "2", tokenizer_config=config, tokenizer={"normalizer": normalizer})
     assert tokenizer_rules(folder) == {"strip_accents": False, "handle_cjk": False}
-
-
-@pytest.mark.parametrize(
-    "name, content, told",
-    [
-        (
-            "tokenizer_config.json",
-            {"word_tokenizer_type": "mecab", "do_lower_case": False},
-            "tokenizer_config.json with word_tokenizer_type 'mecab'",
-        ),
-        ("tokenizer_config.json", {"do_basic_tokenize": False}, "with do_basic_tokenize False"),
-        ("tokenizer.json", {"model": {"type": "WordLevel"}}, "tokenizer.json with model 'WordLev"),
-        ("tokenizer.json", {"normalizer": None}, "tokenizer.json with normalizer None"),
-        ("tokenizer.json", {"pre_tokenizer": {"type": "Whitespace"}}, "pre_tokenizer 'Whitespace'"),
-        ("added_tokens.json", {"<user>": 9}, "added tokens, '<user>'"),
-        ("tokenizer.json", {"added_tokens": [{"content": "a"}]}, "added tokens, 'a'"),
-    ],
-)
-def test_another_tokenizer_than_bert_s(tmp_path, name, content, told):
-    (tmp_path / "vocab.txt").write_text("[UNK]\na\n")
-    (tmp_path / name).write_text(json.dumps(content))
-    fields = tokenizer_fields(tmp_path, {}, 10, report := [])
-    assert told in fields["unread_tokenizer"] and told in report[0]
-    with pytest.raises(ValueError, match="tokenizer that kbert has, WordPiece or byte-level BPE"):
-        tokenizer_of(Checkpoint({}, {}, **fields))
 
 
 def test_settings_that_are_bert_s(tmp_path):

@@ -120,3 +120,15 @@ def test_added_tokens(tmp_path: Path) -> None:
     assert tokenizer_fields(folder, {}, 9, [])["unread_tokenizer"] == "added tokens, '<user>'"
     (folder / "added_tokens.json").unlink()
     assert tokenizer_fields(folder, {}, 9, [])["unread_tokenizer"] is None
+
+
+def test_positions_of_roberta_are_counted_by_the_id_of_the_padding(tmp_path: Path) -> None:
+    encoder = Roberta.from_size("tiny", 8, num_layers=1)
+    (tmp_path / "vocab.json").write_bytes(FILES["vocab.json"])
+    (tmp_path / "merges.txt").write_bytes(FILES["merges.txt"])
+    encoder.save_pretrained(tmp_path / "1", "huggingface", vocabulary=tmp_path / "vocab.json")
+    others = FILES["vocab.json"].replace(b'"<s>":0, "<pad>":1', b'"<pad>":0, "<s>":1')
+    (tmp_path / "vocab.json").write_bytes(others)
+    with pytest.raises(ValueError, match="the padding token at 1 in .*. Received: <pad> at 0"):
+        encoder.save_pretrained(tmp_path / "2", "huggingface", vocabulary=tmp_path / "vocab.json")
+    encoder.save_pretrained(tmp_path / "3", vocabulary=tmp_path / "vocab.json")

@@ -172,3 +172,15 @@ def test_no_configuration(tmp_path: Path) -> None:
     (tmp_path / "a" / "bert_config.json").unlink()
     with pytest.raises(ValueError, match="must hold bert_config.json: .* the number of heads"):
         read_tf1_bert(prefix)
+
+
+def test_the_other_gelu_is_written_with_a_warning(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    checkpoint = read_tf1_bert(write_tf1(tmp_path / "a", tf1_variables()))
+    write_tf1_bert(checkpoint, tmp_path / "b")
+    assert "GELU" not in caplog.text
+    checkpoint.config["activation"] = "gelu_approximate"
+    written = write_tf1_bert(checkpoint, tmp_path / "c")
+    assert "one name for both forms of GELU" in caplog.text
+    assert read_tf1_bert(written).config["activation"] == "gelu"

@@ -4,9 +4,10 @@ import pytest
 from kbert.checkpoints.read_checkpoint import read_checkpoint
 from kbert.cli.actions.conversion import convert_checkpoint, fixed_input
 from kbert.pipelines.tokenizers import tokenizer_of
+from kbert.tasks.classification.model import Classifier
 from kbert.tasks.load import load
 from tests.checkpoints.synthetic_bert import hf_tensors, write_hf
-from tests.small_pipelines import small_embedder
+from tests.small_pipelines import small_classifier, small_embedder, small_encoder
 
 
 @pytest.mark.parametrize("format", ["huggingface", "kbert", "tf1"])
@@ -72,3 +73,18 @@ def test_a_tokenizer_that_is_not_read(tmp_path, format):
     assert (note in found["notes"]) == (format != "kbert")
     with pytest.raises(ValueError, match="the checkpoint must have a (tokenizer|vocabulary)"):
         tokenizer_of(checkpoint)
+
+
+@pytest.mark.parametrize("format", ["huggingface", "tf1"])
+def test_what_other_formats_have_no_place_for(tmp_path, format):
+    encoder = small_encoder()
+    encoder.add_adapter("mine", "lora")
+    encoder.save_pretrained(tmp_path / "adapted")
+    base = small_classifier().save_pretrained(tmp_path / "base")
+    given = {"labels": ["a", "b"], "from_other_task": True, "features": "last"}
+    Classifier.from_pretrained(base, **given).save_pretrained(tmp_path / "features")
+    for name, what in (("adapted", "adapters"), ("features", "`features`, layers on a frozen")):
+        message = f'`format` must be "kbert" for an encoder with {what}.*format=\'{format}\''
+        with pytest.raises(ValueError, match=message):
+            convert_checkpoint(str(tmp_path / name), tmp_path / "to", format, overwrite=False)
+        assert not (tmp_path / "to").exists()

@@ -6,6 +6,7 @@ import shutil
 from typer.testing import CliRunner
 
 from kbert.cli.main import app
+from kbert.models.bert import Bert
 from kbert.training.config.multi_task_config import MultiTaskConfig
 from kbert.training.runs.run_directory import write_config
 
@@ -48,6 +49,9 @@ def test_errors(finished_run, hub, tmp_path):
     assert result.exit_code == 2 and "`MODEL` must be a run or a folder" in result.stderr
     result = push(tmp_path, "ann/topics")
     assert result.exit_code == 2 and "must be a checkpoint" in result.stderr
+    Bert.from_pretrained(finished_run / "model").save_pretrained(tmp_path / "tf1", format="tf1")
+    result = push(tmp_path / "tf1", "ann/topics")
+    assert result.exit_code == 2 and "must have its weights in safetensors" in result.stderr
     both = tmp_path / "both"
     for name in ("rte", "sick"):
         shutil.copytree(finished_run / "model", both / "model" / name)

@@ -52,10 +52,17 @@ def saved(folder: Path, model):
     return model
 
 
+def shortlisted(folder: Path) -> kbert.Translator:
+    model = small_translator()
+    model.learn_shortlist(["a b", "b c"], ["c d", "d a"], translations=3, everywhere=2)
+    return saved(folder, model)
+
+
 MODELS = {
     "classifier": lambda folder: saved(folder, small_classifier()),
     "adapters": adapters,
     "translator": lambda folder: saved(folder, small_translator()),
+    "translator with a shortlist": shortlisted,
     "fused translator": lambda folder: saved(folder, small_translator(fused=True)),
     "captioner": lambda folder: saved(folder, small_captioner()),
 }
@@ -70,6 +77,9 @@ def test_it_is_the_same_model(kind, fetched, hub, tmp_path):
         assert type(again) is type(model) and len(again.weights) == len(model.weights) > 4
         for one, other in zip(again.weights, model.weights, strict=True):
             np.testing.assert_array_equal(one, other, err_msg=one.path)
+        learned = getattr(model, "shortlist", None)
+        if learned is not None:
+            np.testing.assert_array_equal(again.shortlist.translations, learned.translations)
 
 
 def test_the_command_line_takes_the_name_of_a_translator(fetched, tmp_path):

@@ -33,6 +33,7 @@ def test_a_checkpoint_alone_is_overwritten(tiny, finished_run, tmp_path, monkeyp
         (run, "runs"),
         (run, "runs/topics"),
         (run / "model", "runs/topics/model"),
+        (run, "runs/topics/model"),
         (target, "runs/topics"),
         (run, "other"),
         (run, "file"),

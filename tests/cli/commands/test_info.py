@@ -2,11 +2,13 @@ import json
 import shutil
 import sys
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
 from kbert.cli.main import app
 from tests.checkpoints.synthetic_marian import write_marian
+from tests.small_pipelines import small_encoder
 
 
 def info(path):
@@ -62,3 +64,12 @@ def test_what_is_nothing(tmp_path):
     (file := tmp_path / "model.keras").touch()
     result = info(file)
     assert result.exit_code == 2 and "which `kbert.load` reads" in result.stderr
+
+
+def test_adapters_and_layers_on_a_frozen_encoder_count(tmp_path):
+    encoder = small_encoder()
+    plain = encoder.save_pretrained(tmp_path / "plain")
+    encoder.add_adapter("mine", "lora")
+    adapted = encoder.save_pretrained(tmp_path / "adapted")
+    counts = [json.loads(info(folder).stdout)["parameters"] for folder in (plain, adapted)]
+    assert counts[1] - counts[0] == sum(int(np.prod(v.shape)) for v in encoder.adapters.variables)
