@@ -66,6 +66,8 @@ class LocalServer(AbstractContextManager["LocalServer"]):
             with suppress(RuntimeError):  # the loop has ended by itself
                 self._loop.call_soon_threadsafe(self._end.set)
         self._thread.join()
+        if self._failure is not None and error[0] is None:
+            raise self._failure
 
     def _run(self) -> None:
         try:

@@ -158,16 +158,34 @@ def file_lock(path: str | os.PathLike[str], on_wait: Callable[[], None]) -> Iter
     """Holds the lock of a file while the block runs; calls `on_wait` once before it must wait.
 
     It is released however the process ends. Threads of one process exclude each other too. The file
-    is empty and created if missing. It is not removed: otherwise a process might hold the lock of a
-    file that no other one can see.
+    is empty, and created with its folder if missing. The holder may remove it.
     """
-    with Path(path).open("a") as file:
+    target, waited = Path(path), False
+    while True:
+        target.parent.mkdir(parents=True, exist_ok=True)
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            on_wait()
-            fcntl.flock(file, fcntl.LOCK_EX)
-        yield
+            file = target.open("a")
+        except FileNotFoundError:  # the folder has just been removed again
+            continue
+        with file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if not waited:
+                    on_wait()
+                waited = True
+                fcntl.flock(file, fcntl.LOCK_EX)
+            if _is_open_as(target, file.fileno()):
+                yield
+                return
+
+
+def _is_open_as(path: Path, descriptor: int) -> bool:
+    """Returns whether an open file is the one at a path, and was not removed meanwhile."""
+    try:
+        return os.path.samestat(os.fstat(descriptor), path.stat())
+    except FileNotFoundError:
+        return False
 
 
 def _hidden_sibling(path: Path, kind: str) -> Path:

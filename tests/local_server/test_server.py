@@ -12,6 +12,7 @@ import pytest
 import requests
 
 from kbert.local_server.limits import Limits
+from kbert.local_server.model_store import ModelStore
 from kbert.local_server.server import LocalServer, ServerOptions, listening
 from kbert.serving.client.client import Client
 from kbert.serving.client.server_errors import Overloaded, Retries
@@ -120,6 +121,15 @@ def test_it_ends_in_order(meter: Path):
     quick = Retries(most=0)
     with Client(server.grpc_url, "meter", retries=quick) as client, pytest.raises(Overloaded):
         client.signatures()
+
+
+def test_a_server_that_fails_says_so_at_its_end(meter: Path, monkeypatch: pytest.MonkeyPatch):
+    async def broken(self):
+        raise RuntimeError("no more")
+
+    with pytest.raises(RuntimeError, match="no more"):
+        with LocalServer(meter.parent, ServerOptions(**FREE)):
+            monkeypatch.setattr(ModelStore, "close", broken)
 
 
 def test_who_watches_its_health_is_told_the_end(meter: Path):

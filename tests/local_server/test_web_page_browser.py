@@ -187,6 +187,33 @@ def test_the_form_follows_a_model_that_has_gone(page: Page):
     assert page.one("#error").text.startswith("The server refused (400):")
 
 
+def test_one_version_answers_all_of_a_question(page: Page):
+    page.choose("talker")
+    page.fill(text="a b")
+    asked = """
+    const list = await (await fetch("/web/models")).json(), real = window.fetch;
+    window.asked = [];
+    window.fetch = (...given) => {
+      window.asked.push(given[0]);
+      return real(...given);
+    };
+    for (const one of list.models) one.version = 9;  // which the server has not
+    const held = window.fetch;
+    window.fetch = async () => new Response(JSON.stringify(list));
+    window.dispatchEvent(new Event("focus"));
+    window.fetch = held;
+    """
+    page.driver.execute_script(asked)
+    page.wait(lambda: "version 9" in page.one("#model").text)
+    page.ask()
+    page.wait(lambda: page.all(".headline"))
+    assert page.one("#timing").text.endswith(" by version 1.")
+    urls = [one for one in page.driver.execute_script("return window.asked") if "predict" in one]
+    assert [one.rpartition("talker")[2] for one in urls] == [
+        *("/versions/9:predict", "/versions/1:predict", "/versions/1:predict")
+    ]
+
+
 def test_the_form_follows_a_version_with_other_inputs(page: Page):
     page.choose("sorter")
     relist = RELIST % (

@@ -1,5 +1,6 @@
 """The lock between threads, and between processes of which one is killed."""
 
+import shutil
 import signal
 import subprocess
 import sys
@@ -71,3 +72,28 @@ def test_the_lock_goes_with_a_killed_process(tmp_path: Path, repository: Path) -
         with file_lock(tmp_path / "lock", kill):
             assert waited == [1]
     assert process.returncode == -signal.SIGKILL
+
+
+def test_a_lock_whose_file_was_removed_is_taken_anew(tmp_path: Path) -> None:
+    """The one who waited must hold the lock of the file that others see."""
+    path, waits, inside = tmp_path / "folder" / "lock", threading.Event(), threading.Event()
+
+    def second() -> None:
+        with file_lock(path, waits.set):
+            inside.set()
+            assert path.is_file()
+            free.wait(10)
+
+    thread, free = threading.Thread(target=second), threading.Event()
+    with file_lock(path, never):
+        thread.start()
+        assert waits.wait(10) and not inside.is_set()
+        shutil.rmtree(path.parent)
+    assert inside.wait(10)
+    third = threading.Event()
+    other = threading.Thread(target=lambda: file_lock(path, third.set).__enter__())
+    other.start()
+    assert third.wait(10)  # it waits for the second
+    free.set()
+    thread.join(10)
+    other.join(10)

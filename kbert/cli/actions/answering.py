@@ -8,7 +8,7 @@ import itertools
 import json
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -42,6 +42,7 @@ _BATCH_ROWS = 32
 # for each [MASK].
 _NBEST = ("nbest_translation", "nbest_caption", "word")
 IMAGE = "image"
+_IMAGE_BYTES = 32_000_000  # of files that are in memory at a time
 
 
 @dataclass(frozen=True)
@@ -109,10 +110,11 @@ class Answering:
         """Answers rows that `check` accepts, in their order."""
         if self.inputs == ("context", "choices"):
             return self._choices(rows)
-        columns: list[list[Any]] = [list(column) for column in zip(*rows)]
         if self.reads_images:
-            columns = [[_read_image(name) for name in column] for column in columns]
-        answers = self.answer(*columns)
+            several = _image_batches(name for (name,) in rows)
+            answers = [one for images in several for one in self.answer(images)]
+        else:
+            answers = self.answer(*(list(column) for column in zip(*rows)))
         if self.nbest is not None:
             answers = [_with_fewer(one, self.nbest) for one in answers]
         return answers
@@ -163,6 +165,18 @@ def open_model(
     if nbest is not None and kind is not None:
         kind.give_more(model, nbest)
     return live_answering(model)
+
+
+def _image_batches(names: Iterable[str]) -> Iterator[list[bytes]]:
+    """Yields the content of image files in order, as many at a time as memory holds."""
+    some: list[bytes] = []
+    for name in names:
+        some.append(_read_image(name))
+        if sum(map(len, some)) >= _IMAGE_BYTES:
+            yield some
+            some = []
+    if some:
+        yield some
 
 
 def _read_image(name: str) -> bytes:
@@ -231,9 +245,10 @@ def _decoded(line: bytes, number: int) -> str:
     try:
         return content.decode("utf-8-sig" if number == 1 else "utf-8")
     except UnicodeDecodeError as error:
+        hint = " (an image is given by the name of its file)" if number == 1 else ""
         raise ValueError(
             f"stdin, line {number}: the text must be UTF-8. Received: byte "
-            f"{content[error.start]:#04x} at position {error.start}"
+            f"{content[error.start]:#04x} at position {error.start}{hint}"
         ) from error
 
 
@@ -247,9 +262,11 @@ def answer_file(
     part: tuple[int, int] = (1, 1),
 ) -> dict[str, Any]:
     """Answers the rows of a file or part; a progress bar is shown where stderr is a terminal."""
+    if not is_run(model) and is_export(model):
+        model = find_export(model)  # a later version changes nothing
+    made_of: dict[str, Any] = {"model": model_checksum(model), "task": task, "nbest": nbest}
     answering = open_model(model, nbest, task)
     read = check_columns_to_read(model, source, answering.inputs, columns)
-    made_of: dict[str, Any] = {"model": model_checksum(model), "task": task, "nbest": nbest}
     made_of["choice of columns"] = read
     start, console = time.monotonic(), Console(stderr=True)
     parts = (

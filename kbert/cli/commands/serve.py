@@ -61,8 +61,8 @@ def serve(
     if not base.exists():
         raise FileNotFoundError(f"`BASE` must be there. Received: {str(base)!r}")
     from kbert.local_server.server import LocalServer
-
     stopped = threading.Event()
+    _end_at_sigterm()
     gc.freeze()  # objects of now stay: garbage collection after a change of versions skips them
     with LocalServer(base, options) as server:
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -75,3 +75,8 @@ def serve(
             pass
         sys.stderr.write("Ending: requests that were accepted are answered.\n")
     sys.stderr.write("Ended.\n")
+
+
+def _end_at_sigterm() -> None:
+    """Ends the process while models load: the first one of a container ignores it otherwise."""
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))

@@ -117,9 +117,9 @@ function values(chosen) {
   return found;
 }
 
-function request(chosen, name, row) {
+function request(chosen, name, row, version = "") {
   const inputs = Object.fromEntries(Object.entries(row).map(([key, value]) => [key, [value]]));
-  const url = `${location.origin}/v1/models/${encodeURIComponent(chosen.name)}:predict`;
+  const url = `${location.origin}/v1/models/${encodeURIComponent(chosen.name)}${version}:predict`;
   return { url, body: JSON.stringify({ signature_name: name, inputs }) };
 }
 
@@ -163,11 +163,12 @@ function parsed(text) {
 }
 
 async function predict(chosen, name, row, signal) {
-  const { url, body } = request(chosen, name, row);
+  // One version for all parts of an answer, and for the words below it.
+  const { url, body } = request(chosen, name, row, `/versions/${chosen.version}`);
   const answer = await fetch(url, {
     method: "POST", body, signal, headers: { "Content-Type": "application/json" },
   });
-  if (!answer.ok) throw new Error(await wordsOf(answer));
+  if (!answer.ok) throw Object.assign(new Error(await wordsOf(answer)), { status: answer.status });
   const { outputs } = parsed(await answer.text());
   const names = chosen.signatures[name].outputs;
   const columns = names.length === 1 ? { [names[0]]: outputs } : outputs;
@@ -181,7 +182,7 @@ function stop() {
   $("send").removeAttribute("aria-busy");
 }
 
-async function ask() {
+async function ask(again = false) {
   stop();
   const mine = (asking = new AbortController());
   const chosen = model();
@@ -205,10 +206,18 @@ async function ask() {
     if (mine === asking) showAnswer(blocks, `Answered in ${took.toFixed(0)} ms by version ${chosen.version}.`);
   } catch (error) {
     if (mine !== asking) return;
+    let other = false;
+    if (error.status === 404 && !again) {
+      // Another version may be in service by now.
+      other = await readModels().catch(() => false);
+      if (mine !== asking) return;
+      if (!other) return ask(true);
+    }
     const lost = error instanceof TypeError ? "The server does not answer. Is it still running?" : error.message;
     const words = error instanceof SyntaxError ? `A field is no JSON: ${error.message}` : lost;
     showError(words);
-    readModels().then((other) => other && followed(words, mine)).catch(() => {});
+    if (other) return followed(words, mine);
+    readModels().then((changed) => changed && followed(words, mine)).catch(() => {});
   } finally {
     if (mine === asking) $("send").removeAttribute("aria-busy");
   }

@@ -10,7 +10,6 @@ import gzip
 import io
 import json
 import logging
-import math
 import os
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -18,6 +17,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from kbert.serving.batch_prediction.answer_values import (
+    PREFIX,
+    cell_text,
+    json_text,
+    parquet_column,
+)
 from kbert.serving.batch_prediction.row_files import Block, file_format, pyarrow
 from kbert.storage.files import file_lock, write_atomically
 
@@ -28,10 +33,6 @@ _ABOUT = "about.json"
 _COLUMNS = "columns.json"
 _LOCK = "lock"
 _WHOLE = "whole"
-# Answers that are a vector, which Parquet holds as numbers; other lists become JSON there.
-_VECTORS = ("embedding",)
-# Prefix of an answer whose name is a column of the input already, such as "label".
-_PREFIX = "predicted_"
 
 
 def answer_columns(names: Iterable[str], taken: Iterable[str]) -> dict[str, str]:
@@ -44,7 +45,7 @@ def answer_columns(names: Iterable[str], taken: Iterable[str]) -> dict[str, str]
     for name in names:
         column = name
         while column in taken:
-            column = _PREFIX + column
+            column = PREFIX + column
         columns[name] = column
         taken.add(column)
     return columns
@@ -102,7 +103,7 @@ class AnswerFile:
             os.replace(whole, self._output)
         finally:
             whole.unlink(missing_ok=True)
-        shutil.rmtree(self._folder)
+        shutil.rmtree(self._folder, ignore_errors=True)  # a newcomer may just make its lock there
 
     def _part(self, number: int) -> Path:
         return self._folder / f"{number:09d}"
@@ -132,29 +133,12 @@ class AnswerFile:
     def _parquet(self, block: Block, rows: list[dict[str, Any]], names: list[str]) -> bytes:
         arrow, parquet = pyarrow("pyarrow"), pyarrow("pyarrow.parquet")
         first = self._part(0)
-        known = parquet.read_schema(first) if block.number and first.is_file() else None
+        known = parquet.read_schema(first) if block.number and first.is_file() else block.schema
         arrays, fields = [], []
         for name in names:
-            field = None if known is None else known.field(name)
-            if field is None and block.schema is not None and name in block.schema.names:
-                field = block.schema.field(name)
-            nested = field is not None and arrow.types.is_nested(field.type)
-            values = [row.get(name) for row in rows]
-            is_vector = field is None and _is_vector(name, values)
-            if not nested and not is_vector:
-                values = [_cell(v) if isinstance(v, dict | list) else v for v in values]
-            try:
-                kind = arrow.list_(arrow.float32()) if is_vector else None
-                array = arrow.array(values, kind if field is None else field.type)
-            except (arrow.ArrowInvalid, arrow.ArrowTypeError) as error:
-                raise ValueError(
-                    f"--input, {block.places[0]} to {block.places[-1]}: the values of the column "
-                    f"{name!r} must be of one type, to become Parquet. Received: {error}"
-                ) from error
-            if field is None:
-                if arrow.types.is_null(array.type):
-                    array = array.cast(arrow.string())
-                field = arrow.field(name, array.type)
+            there = known is not None and name in known.names
+            field = known.field(name) if there else None
+            array, field = parquet_column(block, name, [row.get(name) for row in rows], field)
             arrays.append(array)
             fields.append(field)
         stream = io.BytesIO()
@@ -172,26 +156,10 @@ def answer_file(output: str | os.PathLike[str], made_of: Mapping[str, Any]) -> I
     check_output(output)
     path = Path(os.path.abspath(output))
     folder = path.with_name(f".{path.name}.answers")
-    folder.mkdir(exist_ok=True)
     with file_lock(folder / _LOCK, lambda: logger.warning(_WAITING, output)):
-        check_output(output)
-        folder.mkdir(exist_ok=True)  # another run may just have finished, and removed it
-        about = folder / _ABOUT
-        wanted = json.loads(json.dumps(made_of))
-        # An earlier run without a finished block leaves nothing to resume.
-        if not about.is_file() or not _has_blocks(folder):
-            (folder / _COLUMNS).unlink(missing_ok=True)
-            write_atomically(about, json.dumps(wanted, indent=1))
-        found = json.loads(about.read_text(encoding="utf-8"))
-        # A part has a fact that the whole has not, and the other way round.
-        changed = [key for key in {**wanted, **found} if found.get(key) != wanted.get(key)]
-        if changed:
-            raise ValueError(
-                f"`--output` must be gone on with as it was begun. Received: another "
-                f"{' and another '.join(changed)} than that of the stopped run, whose answers lie "
-                f"in {Path(output).with_name(folder.name)}: remove that folder to begin anew"
-            )
         try:
+            check_output(output)  # another run may just have finished
+            _begin(folder, made_of, output)
             yield AnswerFile(folder, path)
         except BaseException:
             if not _has_blocks(folder):
@@ -199,8 +167,30 @@ def answer_file(output: str | os.PathLike[str], made_of: Mapping[str, Any]) -> I
             raise
 
 
+def _begin(folder: Path, made_of: Mapping[str, Any], output: str | os.PathLike[str]) -> None:
+    """Writes what answers depend on into a new folder, or compares it with that of a stopped run.
+
+    A ValueError says what has changed.
+    """
+    about = folder / _ABOUT
+    wanted = json.loads(json.dumps(made_of))
+    # An earlier run without a finished block leaves nothing to resume.
+    if not about.is_file() or not _has_blocks(folder):
+        (folder / _COLUMNS).unlink(missing_ok=True)
+        write_atomically(about, json.dumps(wanted, indent=1))
+    found = json.loads(about.read_text(encoding="utf-8"))
+    # A part has a fact that the whole has not, and the other way round.
+    changed = [key for key in {**wanted, **found} if found.get(key) != wanted.get(key)]
+    if changed:
+        raise ValueError(
+            f"`--output` must be gone on with as it was begun. Received: another "
+            f"{' and another '.join(changed)} than that of the stopped run, whose answers lie "
+            f"in {Path(output).with_name(folder.name)}: remove that folder to begin anew"
+        )
+
+
 def _has_blocks(folder: Path) -> bool:
-    return any(part.name.isdecimal() for part in folder.iterdir())
+    return folder.is_dir() and any(part.name.isdecimal() for part in folder.iterdir())
 
 
 def check_output(output: str | os.PathLike[str]) -> None:
@@ -211,17 +201,11 @@ def check_output(output: str | os.PathLike[str]) -> None:
         raise FileExistsError(f"`--output` must not exist yet. Received: {output}")
 
 
-def _is_vector(name: str, values: list[Any]) -> bool:
-    """Returns whether a new column holds vectors."""
-    own = name.rpartition(_PREFIX)[2]
-    return own in _VECTORS and all(isinstance(value, list) for value in values)
-
-
 def _text(kind: str, rows: list[dict[str, Any]], names: list[str], is_first: bool) -> str:
     """Formats rows as text; the first block of a file with a header begins with it."""
     if kind == "jsonl":
-        return "".join(f"{_json(row)}\n" for row in rows)
-    table = [[_cell(row.get(name)) for name in names] for row in rows]
+        return "".join(f"{json_text(row)}\n" for row in rows)
+    table = [[cell_text(row.get(name)) for name in names] for row in rows]
     if is_first and names:  # an empty file has no header
         table.insert(0, names)
     if kind == "tsv":
@@ -236,43 +220,7 @@ def _csv_line(cells: list[str]) -> str:
     return stream.getvalue().removesuffix("\r\n") + "\n"
 
 
-def _json(value: Any) -> str:
-    try:
-        text = _dumped(value)
-    except ValueError:  # JSON has no infinity and no NaN
-        text = _dumped(value := _finite(value))
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError:  # lone surrogates, which JSON can escape
-        return _dumped(value, ensure_ascii=True)
-    return text
-
-
-def _dumped(value: Any, ensure_ascii: bool = False) -> str:
-    return json.dumps(value, ensure_ascii=ensure_ascii, allow_nan=False, default=_plain)
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _finite(one) for key, one in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(one) for one in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def _cell(value: Any) -> str:
-    """Formats a value as the text of a cell, nested values as JSON."""
-    if isinstance(value, bool | int | float | dict | list):
-        return _json(value)
-    return "" if value is None else _plain(value)
-
-
 def _on_one_line(cell: str) -> str:
     """Replaces tabs and line ends by spaces, as TSV has no quotes."""
     text = cell.translate(dict.fromkeys(map(ord, "\t\n\r"), " "))
     return text.encode("utf-8", "replace").decode("utf-8")
-
-
-def _plain(value: Any) -> str:
-    """Converts a value without a JSON type to str, such as dates and decimals of Parquet files."""
-    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)

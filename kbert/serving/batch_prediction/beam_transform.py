@@ -74,11 +74,16 @@ class _Answer(beam.DoFn):
     def process(self, batch: Iterable[Any]) -> Iterator[dict[str, Any]]:
         found = self._found
         names = found.input_names(self._signature)
-        rows = [_as_row(element, names) for element in batch]
-        columns = [[row[name] for row in rows] for name in names]
-        for row, answer in zip(rows, found.answers(*columns, signature=self._signature)):
-            named = answer_columns(answer, row)
-            yield {**row, **{named[key]: value for key, value in answer.items()}}
+        alike: dict[Any, list[dict[str, Any]]] = {}
+        for element in batch:  # rows of more choices than others would make a ragged batch
+            row = _as_row(element, names)
+            lengths = tuple(len(row[n]) if isinstance(row[n], list | tuple) else 0 for n in names)
+            alike.setdefault(lengths, []).append(row)
+        for rows in alike.values():
+            columns = [[row[name] for row in rows] for name in names]
+            for row, answer in zip(rows, found.answers(*columns, signature=self._signature)):
+                named = answer_columns(answer, row)
+                yield {**row, **{named[key]: value for key, value in answer.items()}}
 
 
 def _as_row(element: Any, names: list[str]) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from typing import Any
 from kbert.data.tables.columns import cut, without_surrogates
 from kbert.hints import nearest
 from kbert.serving.batch_prediction.answer_files import answer_file, check_output
+from kbert.serving.batch_prediction.answer_values import parquet_schema
 from kbert.serving.batch_prediction.row_files import (
     BLOCK_ROWS,
     Block,
@@ -76,7 +77,7 @@ def predict_file(
         facts["part"] = list(part)
     with answer_file(output, facts) as file:
         rows = count = 0
-        for block in _of_part(read_blocks(source, block_rows, tell), wanted):
+        for block in _of_part(read_blocks(source, block_rows, tell), wanted, output):
             if not file.has(block.number):
                 texts = _texts(block, inputs, columns or [inputs], str(source), check)
                 file.write(block, answer(texts) if texts else [])
@@ -140,15 +141,21 @@ def _blocks_of(
     return range(count * (index - 1) // parts, count * index // parts)
 
 
-def _of_part(blocks: Iterator[Block], wanted: range | None) -> Iterator[Block]:
-    """Yields the blocks of a part, numbered from 0, with the columns of the whole file."""
-    first = None
+def _of_part(
+    blocks: Iterator[Block], wanted: range | None, output: str | os.PathLike[str]
+) -> Iterator[Block]:
+    """Yields the blocks of a part, numbered from 0, with the columns of the file's first block.
+
+    For an output in Parquet they have its schema too, so that all parts have the types of the
+    whole.
+    """
+    columns, schema, is_parquet = None, None, file_format(output, "--output")[0] == "parquet"
     for block in blocks:
-        first = first or block
-        if wanted is None:
-            yield block
-        elif block.number in wanted:
-            yield replace(block, number=block.number - wanted.start, columns=first.columns)
+        if columns is None:
+            columns, schema = block.columns, parquet_schema(block) if is_parquet else block.schema
+        if wanted is None or block.number in wanted:
+            number = block.number - (0 if wanted is None else wanted.start)
+            yield replace(block, number=number, columns=columns, schema=schema)
 
 
 def _texts(

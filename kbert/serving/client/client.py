@@ -1,6 +1,7 @@
 """Client of a model in TF Serving, over REST or gRPC."""
 
 import functools
+import math
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -44,8 +45,8 @@ class Client(AbstractContextManager["Client"]):
         retries: Retries = Retries(),
     ) -> None:
         for name, value in (("timeout", timeout), ("max_batch_size", max_batch_size)):
-            if not value > 0:
-                raise ValueError(f"`{name}` must be positive. Received: {name}={value}")
+            if not 0 < value < math.inf:
+                raise ValueError(f"`{name}` must be positive and finite. Received: {name}={value}")
         if not isinstance(model, str) or not model:
             raise ValueError(f"`model` must be a name on the server. Received: model={model!r}")
         if version is not None and not isinstance(version, int):

@@ -12,6 +12,7 @@ from kbert.serving.client.server_errors import server_error
 from kbert.serving.format.signatures import Signature, signatures_of
 
 # No limit here: the server has one.
+_TOO_LARGE = "larger than max"  # of gRPC's own words
 _OPTIONS = (("grpc.max_send_message_length", -1), ("grpc.max_receive_message_length", -1))
 
 
@@ -100,4 +101,7 @@ class GrpcTransport:
         try:
             return method(request, timeout=seconds)
         except grpc.RpcError as error:
-            raise server_error(error.code().name, str(error.details()), self.target) from error
+            code, words = error.code().name, str(error.details())
+            if code == "RESOURCE_EXHAUSTED" and _TOO_LARGE in words:
+                code = "INVALID_ARGUMENT"  # it would never pass; over REST it is status 413
+            raise server_error(code, words, self.target) from error

@@ -115,7 +115,7 @@ class Retries:
             try:
                 return ask(left)
             except ServerError as error:
-                pause = min(self.longest_pause, self.pause * 2**attempt)
+                pause = min(self.longest_pause, self.pause * 2.0 ** min(attempt, 60))
                 pause *= random.uniform(0.5, 1.0)
                 in_time = time.monotonic() + pause < deadline
                 if not error.may_pass or attempt == self.most or not in_time:

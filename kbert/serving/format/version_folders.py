@@ -36,8 +36,15 @@ def versions(folder: str | os.PathLike[str]) -> dict[int, Path]:
 
 
 def complete_versions(folder: str | os.PathLike[str]) -> dict[int, Path]:
-    """Returns the versions of BASE/<model> that hold a saved_model.pb, lowest first."""
-    return {n: path for n, path in versions(folder).items() if (path / SAVED_MODEL_FILE).is_file()}
+    """Returns the versions of BASE/<model> that hold a saved_model.pb, lowest first.
+
+    One that may not be read is none.
+    """
+    return {
+        number: path
+        for number, path in versions(folder).items()
+        if os.access(path, os.X_OK) and (path / SAVED_MODEL_FILE).is_file()
+    }
 
 
 def is_version(name: str) -> bool:
@@ -112,14 +119,20 @@ def _check_base(base: Path) -> None:
 def remove_old_versions(
     folder: str | os.PathLike[str], keep: int | None, spare: int | None = None
 ) -> list[int]:
-    """Removes and returns the lowest versions of BASE/<model>, but the highest `keep` and `spare`.
+    """Removes and returns the lowest versions of BASE/<model>, but `spare`, and the highest `keep`
+    that are complete with what is above the lowest of these.
     """
-    present = versions(folder)
-    old = list(present)[: 0 if keep is None else max(0, len(present) - keep)]
-    old = [number for number in old if number != spare]
-    for number in old:
-        remove_atomically(present[number])
-    return old
+    complete = list(complete_versions(folder))
+    if keep is None or len(complete) <= keep:
+        return []
+    old = {
+        number: path
+        for number, path in versions(folder).items()
+        if number < complete[-keep] and number != spare and path.is_dir()
+    }
+    for path in old.values():
+        remove_atomically(path)
+    return list(old)
 
 
 def find_export(path: str | os.PathLike[str]) -> Path:

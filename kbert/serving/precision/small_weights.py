@@ -51,6 +51,11 @@ def int8_codes(
     rows smoothed, if `rounding` has it so.
     """
     wide = np.asarray(matrix, "float32") * _smoothing(rounding)
+    if not np.isfinite(wide).all():  # they would become numbers that look like others
+        raise ValueError(
+            f"`precision` must not be int8 for weights that are not finite. Received: {name} of "
+            f"shape {wide.shape} with NaN or infinity"
+        )
     most = np.float32(_MOST if rounding is None else rounding.most)
     scales = np.abs(wide).max(axis=1 if name == _TABLE else 0, keepdims=True) / most
     scales = np.where(scales > 0, scales, np.float32(1)).astype("float32")

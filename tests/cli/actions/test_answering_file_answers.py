@@ -10,10 +10,12 @@ import time
 import pytest
 from typer.testing import CliRunner
 
+from kbert.cli.actions import answering
 from kbert.cli.actions.answering import model_checksum
 from kbert.cli.main import app
 from kbert.serving.export.export import export
 from kbert.serving.loading.exported import load_export
+from tests.serving.tiny_models import Meter
 from tests.small_pipelines import small_multiple_choice, small_question_answerer
 
 TEXTS = ["the film was good", "the plot was dull", "", "bad " * 30]
@@ -46,6 +48,21 @@ def test_a_run_answers_a_file(finished_run, tmp_path):
     one = json.loads(alone.stdout)
     assert answered[0]["label"] == one["label"]
     assert answered[0]["score"] == pytest.approx(one["score"], abs=1e-5)
+
+
+def test_a_version_that_comes_later_answers_nothing(tmp_path, monkeypatch):
+    """All blocks, also those of a run that goes on, are of the version that was the newest."""
+    seen = []
+
+    def opened(path, nbest, task):
+        seen.append(path)
+        raise ValueError("stop")
+
+    monkeypatch.setattr(answering, "open_model", opened)
+    path = export(Meter(), tmp_path / "exports")
+    source = write(tmp_path / "in.jsonl", [{"text": "a"}])
+    result, _ = invoke(path.parent, "--input", source, "--output", tmp_path / "o.jsonl")
+    assert "stop" in result.stderr and seen == [path]
 
 
 def test_models_that_read_several_columns(tmp_path):

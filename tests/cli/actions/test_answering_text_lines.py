@@ -50,3 +50,5 @@ def test_the_stream_is_read_no_further_than_needed():
 def test_what_is_no_utf_8_is_named():
     with pytest.raises(ValueError, match="stdin, line 2: the text must be UTF-8. Received: byte"):
         read(b"a\nb\xff\n")
+    with pytest.raises(ValueError, match=r"position 0 \(an image is given by the name of its file"):
+        read(b"\xff\xd8\xff\xe0")  # the content of a JPEG file

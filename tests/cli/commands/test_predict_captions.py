@@ -9,7 +9,7 @@ import tensorflow as tf
 from typer.testing import CliRunner
 
 from kbert.cli.actions import answering, evaluation
-from kbert.cli.actions.answering import live_answering
+from kbert.cli.actions.answering import Answering, live_answering
 from kbert.cli.main import app
 from kbert.tasks.captioning import attention_maps
 from kbert.tasks.captioning.attention_maps import WordMaps
@@ -160,3 +160,18 @@ def test_info_and_convert(captioner, model, tmp_path):
     assert done.exit_code == 2 and "`SRC` must be no captioner" in done.stderr
     done = invoke("train", "classification", "--encoder", captioner, "--train", "x.tsv")
     assert done.exit_code == 2
+
+
+def test_images_are_read_some_at_a_time(monkeypatch, photos):
+    """A block of a table has thousands of names, whose files would fill the memory."""
+    asked = []
+
+    def answer(images):
+        asked.append([len(one) for one in images])
+        return [{"caption": "a", "nbest": []} for _ in images]
+
+    files = [photos / f"{number}.png" for number in (0, 1, 2)]
+    sizes = [file.stat().st_size for file in files]
+    monkeypatch.setattr(answering, "_IMAGE_BYTES", sizes[0] + 1)
+    found = Answering(("image",), answer).answers([(str(file),) for file in files])
+    assert asked == [sizes[:2], sizes[2:]] and len(found) == 3

@@ -40,6 +40,18 @@ def test_it_serves_until_it_is_told_to_end(tmp_path: Path):
     assert words.splitlines()[-1] == "Ended." and "Traceback" not in words
 
 
+def test_sigterm_ends_it_while_models_load(tmp_path: Path, monkeypatch):
+    def interrupted(base, options):
+        signal.raise_signal(signal.SIGTERM)
+
+    monkeypatch.setattr("kbert.local_server.server.LocalServer", interrupted)
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        assert CliRunner().invoke(app, ["serve", str(tmp_path)]).exit_code == 128 + signal.SIGTERM
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
 def test_bad_input_is_told_in_words(tmp_path: Path):
     runner = CliRunner()
     found = runner.invoke(app, ["serve", str(tmp_path)])

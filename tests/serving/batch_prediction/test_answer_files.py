@@ -84,45 +84,6 @@ def test_numbers_that_json_does_not_have(tmp_path: Path):
     assert b'"[null, {""x"": null}]"' in written(tmp_path / "a.csv", [row])
 
 
-def test_parquet(tmp_path: Path):
-    arrow = pytest.importorskip("pyarrow", reason='pip install ".[parquet]"')
-    import pyarrow.parquet as parquet
-
-    rows = [{"id": i, "text": str(i), "none": None, "list": [1]} for i in range(3)]
-    written(tmp_path / "a.parquet", rows[:2], rows[2:])
-    table = parquet.read_table(tmp_path / "a.parquet")
-    assert table.column("id").to_pylist() == [0, 1, 2]
-    assert table.column("score").to_pylist() == [0.5, 1.5, 0.5]
-    assert table.column("scores").to_pylist() == ['{"a": 1.0}'] * 3
-    assert table.column("list").to_pylist() == ["[1]"] * 3
-    assert table.schema.field("none").type == arrow.string()
-    schema = arrow.schema({"text": arrow.large_string(), "when": arrow.date32(), "n": arrow.int8()})
-    with answer_file(tmp_path / "b.parquet", {}) as file:
-        row = {"text": "a", "when": None, "n": 3}
-        file.write(block(0, [row], schema), ANSWERS[:1])
-        file.join(1)
-    assert parquet.read_schema(tmp_path / "b.parquet").field("n").type == arrow.int8()
-    with answer_file(tmp_path / "c.parquet", {}) as file:
-        file.write(block(0, [{"id": 1}]), ANSWERS[:1])
-        with pytest.raises(ValueError, match="values of the column 'id' must be of one type"):
-            file.write(block(1, [{"id": "x"}]), ANSWERS[:1])
-
-
-def test_vectors_in_parquet_are_numbers(tmp_path: Path):
-    arrow = pytest.importorskip("pyarrow", reason='pip install ".[parquet]"')
-    import pyarrow.parquet as parquet
-
-    rows = [{"text": "a", "embedding": "theirs"}]
-    with answer_file(tmp_path / "a.parquet", {}) as file:
-        for number in range(2):
-            file.write(block(number, rows), [{"embedding": [0.5, float(number)]}])
-        file.join(2)
-    table = parquet.read_table(tmp_path / "a.parquet")
-    assert table.schema.field("predicted_embedding").type == arrow.list_(arrow.float32())
-    assert table["predicted_embedding"].to_pylist() == [[0.5, 0.0], [0.5, 1.0]]
-    assert table["embedding"].to_pylist() == ["theirs"] * 2
-
-
 @pytest.mark.parametrize("name", ["a.jsonl", "a.jsonl.gz", "a.tsv", "a.csv", "a.parquet"])
 def test_a_stop_changes_no_byte(tmp_path: Path, name: str):
     if name.endswith("parquet"):

@@ -199,6 +199,29 @@ def test_a_part_has_the_columns_of_the_file(tmp_path: Path):
         predicted(source, tmp_path / "2.jsonl", block_rows=2, part=(2, 2))
 
 
+def test_parts_in_parquet_have_the_types_of_the_whole(tmp_path: Path):
+    pytest.importorskip("pyarrow", reason='pip install ".[parquet]"')
+    import pyarrow.parquet as parquet
+
+    numbers = [1, 2.5, 3, 4, None, 6]
+    source = write(tmp_path / "in.jsonl", [{"text": "a", "n": n} for n in numbers])
+    schemas = []
+    for part in ((1, 1), (1, 3), (2, 3), (3, 3)):
+        output = tmp_path / f"{part}.parquet"
+        settings = {"answer": lengths, "made_of": {}, "block_rows": 2, "part": part}
+        predict_file(source, output, ("text",), **settings)
+        schemas.append(parquet.read_schema(output))
+    assert all(schema.equals(schemas[0]) for schema in schemas)
+
+
+def test_the_columns_are_chosen_once(tmp_path: Path):
+    rows = [{"text": "a"}, {"text": "bb"}, {"text": "ccc", "text_a": "other"}]
+    source = write(tmp_path / "in.jsonl", rows)
+    columns = [["text_a"], ["text"]]
+    found = predicted(source, tmp_path / "out.jsonl", block_rows=2, columns=columns)
+    assert [row["lengths"] for row in found] == [[1], [2], [3]]
+
+
 def test_a_stopped_part_goes_on_as_the_same_part(tmp_path: Path):
     source = write(tmp_path / "in.jsonl", [{"text": "x" * i} for i in range(12)])
     asked = []

@@ -237,8 +237,9 @@ def test_urls():
     for url in ("localhost:8500", "ftp://x", "http://", "grpc://"):
         with pytest.raises(ValueError, match="`url` must begin with http://"):
             Client(url, "m")
-    with pytest.raises(ValueError, match="`timeout` must be positive"):
-        Client("http://x", "m", timeout=0.0)
+    for seconds in (0.0, float("inf"), float("nan")):
+        with pytest.raises(ValueError, match="`timeout` must be positive and finite"):
+            Client("http://x", "m", timeout=seconds)
     for url in ("http://x", "grpc://x:1"):
         for wrong in (None, ""):
             with pytest.raises(ValueError, match=f"`model` must be a name .*model={wrong!r}"):

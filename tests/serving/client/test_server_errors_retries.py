@@ -46,6 +46,11 @@ def test_pauses_double_up_to_the_longest(clock: Clock):
     assert clock.pauses == [1.0, 2.0, 3.0, 3.0]
 
 
+def test_many_repetitions(clock: Clock):
+    asked = Retries(most=5000, pause=0.5, longest_pause=0.5)
+    assert asked.run(failing(1500), 1000.0, "server") == 150.0
+
+
 def test_the_last_error_is_told(clock: Clock):
     with pytest.raises(RuntimeError, match="server answered UNAVAILABLE: busy"):
         Retries(most=2, pause=1.0).run(failing(9), 150.0, "server")

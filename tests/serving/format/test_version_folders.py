@@ -1,10 +1,12 @@
 """Versions as TF Serving counts them."""
 
+import os
 from pathlib import Path
 
 import pytest
 
 from kbert.serving.format.version_folders import (
+    complete_versions,
     find_export,
     model_name,
     new_version,
@@ -139,6 +141,7 @@ def test_what_is_no_export_is_told(base: Path, path: str, message: str):
 def test_the_lowest_versions_go(tmp_path: Path):
     for name in ("1", "2", "10", "3", ".4", "README"):
         (tmp_path / name).mkdir()
+        (tmp_path / name / "saved_model.pb").touch()
     assert remove_old_versions(tmp_path, None) == []
     assert remove_old_versions(tmp_path, 4) == []
     assert remove_old_versions(tmp_path, 2, spare=1) == [2]
@@ -147,7 +150,24 @@ def test_the_lowest_versions_go(tmp_path: Path):
     assert remove_old_versions(tmp_path / "none", 1) == []
 
 
+def test_only_complete_versions_are_kept_count(base: Path):
+    (base / "m" / "3").touch()  # a file with the name of a version
+    assert remove_old_versions(base / "m", 1) == [2]
+    assert list(versions(base / "m")) == [3, 10, 11]  # 11 may still be written
+
+
 def test_a_folder_that_cannot_be_read_has_no_versions(base: Path, monkeypatch: pytest.MonkeyPatch):
     """As lost+found of a disk, for who is not root (who may read all)."""
     monkeypatch.setattr("os.access", lambda path, mode: False)
     assert versions(base / "m") == {}
+
+
+def test_a_version_that_cannot_be_read_is_none(base: Path, monkeypatch: pytest.MonkeyPatch):
+    complete = complete_versions(base / "m")
+    newest = max(complete)
+    real = os.access
+    forbidden = base / "m" / str(newest)
+    monkeypatch.setattr(
+        "os.access", lambda path, mode: Path(path) != forbidden and real(path, mode)
+    )
+    assert complete_versions(base / "m") == {n: p for n, p in complete.items() if n != newest}

@@ -2,6 +2,7 @@
 
 import keras
 import numpy as np
+import pytest
 import tensorflow as tf
 
 from kbert.serving.precision.rounding import Rounding
@@ -73,3 +74,12 @@ def test_only_large_matrices_are_stored_so():
         ((64, 64), "int32", False),
     ):
         assert is_stored_as_int8(keras.Variable(np.zeros(shape), dtype=dtype)) is expected
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_weights_that_are_not_finite_are_refused(value: float):
+    matrix = np.ones((3, 2))
+    matrix[1, 1] = value
+    message = "`precision` must not be int8 for weights that are not finite. Received: kernel of"
+    with pytest.raises(ValueError, match=message):
+        int8_codes(matrix, "kernel")
