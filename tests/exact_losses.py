@@ -4,7 +4,7 @@ Its argument is a run: "descent", in which every loss of the package meets batch
 different numbers of rows, and of tokens that count, in float64, each with a head of its own; or
 "adamw", of one loss. Its output is JSON: the largest difference of the weights of each head, how
 far they moved, and the largest of the losses shown; of "adamw" also the mean loss of all tokens as
-`evaluate` shows it, and by hand.
+`evaluate` shows it, and by hand; or "captions", of a captioner, whose attention adds to the loss.
 """
 
 import json
@@ -23,6 +23,7 @@ from kbert.optimization.sequence_losses import SpanCrossEntropy, TokenCrossEntro
 from kbert.pipelines.replication import Replication
 from kbert.pipelines.task_model import TaskModel
 from tests.replica_process import two_devices
+from tests.tasks.captioning.test_head import small
 
 CLASSES, WORDS, LONGEST = 3, 7, 5
 # Real tokens of each row, for each batch: unequal halves, an odd number of rows, fewer rows than
@@ -150,15 +151,16 @@ def trained(scope, names, optimizer, data, **compiled):
     return weights, shown.shown
 
 
+def largest(first, second):
+    """The largest difference of two lists of arrays."""
+    return max(float(np.abs(a - np.asarray(b)).max()) for a, b in zip(first, second))
+
+
 def apart(strategy, names, *run, **compiled):
     """The largest differences between one device and the replicas, and how far weights moved."""
     weights, losses = trained(nullcontext(), names, *run, **compiled)
     others, other_losses = trained(strategy.scope(), names, *run, **compiled)
     begin = {name: head.trainable_variables for name, head in Heads(names).heads.items()}
-
-    def largest(first, second):
-        return max(float(np.abs(a - np.asarray(b)).max()) for a, b in zip(first, second))
-
     return {
         "weights": {name: largest(weights[name], others[name]) for name in names},
         "learned": {name: largest(weights[name], begin[name]) for name in names},
@@ -195,6 +197,43 @@ def mean_by_hand(data):
     return float(np.concatenate(losses).mean())
 
 
+def captions():
+    """Batches of rows of unlike lengths, of which a replica may have none."""
+    draw, found = np.random.default_rng(9), []
+    for lengths in ROWS[:3]:
+        features = draw.normal(size=(len(lengths), 16, 6))
+        ids = token_ids(lengths, draw)
+        read = np.maximum(ids, 0)
+        found.append(({"features": features, "target_token_ids": read}, ids))
+    specs = tf.nest.map_structure(lambda x: tf.TensorSpec((None, *x.shape[1:]), x.dtype), found[0])
+    made = tf.data.Dataset.from_generator(lambda: iter(found), output_signature=specs)
+    return made.apply(tf.data.experimental.assert_cardinality(len(found)))
+
+
+def attending(scope):
+    """The weights of a captioner with soft attention after two epochs, and the losses shown."""
+    with scope:
+        model = small("soft", attention_penalty=1.0)
+        model.replication = Replication(model)
+        model(next(iter(captions()))[0])  # which makes its variables
+        model.compile(keras.optimizers.SGD(0.5))
+    shown = Losses()
+    model.fit(captions(), epochs=2, verbose=0, shuffle=False, callbacks=[shown])
+    return [variable.numpy() for variable in model.decoder.trainable_variables], shown.shown
+
+
+def captioners_apart(strategy):
+    """As `apart`."""
+    weights, losses = attending(nullcontext())
+    others, other_losses = attending(strategy.scope())
+    begin = small("soft").decoder.trainable_variables
+    return {
+        "weights": {"captions": largest(weights, others)},
+        "learned": {"captions": largest(weights, begin)},
+        "losses": float(np.abs(np.subtract(losses, other_losses)).max()),
+    }
+
+
 def main(run):
     two_devices()
     keras.config.set_floatx("float64")
@@ -210,6 +249,9 @@ def main(run):
     if run == "descent":
         every = list(CASES)
         print(json.dumps(apart(strategy, every, descent, batches(every, True))))
+        return
+    if run == "captions":
+        print(json.dumps(captioners_apart(strategy)))
         return
     one = ["smoothed"]
     found = apart(strategy, one, adamw, batches(one, False), steps_per_execution=3)

@@ -17,17 +17,18 @@ _TOKENS, _TAGS = "tokens", ("ner_tags", "tags")
 
 
 @contextmanager
-def hf_file(given: str, split: str) -> Iterator[str]:
+def hf_file(given: str, split: str, tagged: bool = False) -> Iterator[str]:
     """Writes a split of a dataset to a file that is removed at the end of the context.
 
     Integers of class labels become their names, -1 (a test split without labels) becomes null. Rows
-    with `tokens` and `ner_tags` (or `tags`) become CoNLL columns, word and tag; all others become
-    JSON Lines with the columns of the dataset.
+    become JSON Lines with the columns of the dataset.
 
     Args:
         given: NAME, NAME:CONFIGURATION or either with @SPLIT: "stanfordnlp/imdb@test" or
             "nyu-mll/glue:sst2@validation". A folder of CSV, JSON Lines or Parquet files is a name.
         split: The split where none is given.
+        tagged: Whether rows with `tokens` and `ner_tags` (or `tags`) become CoNLL columns instead,
+            word and tag.
 
     Raises:
         ImportError: The package datasets is not installed.
@@ -50,7 +51,7 @@ def hf_file(given: str, split: str) -> Iterator[str]:
         raise ValueError(f"hf:{given} must have rows. Received: none in {asked or split}")
     names = {column: _class_names(feature) for column, feature in rows.features.items()}
     tags = next((column for column in _TAGS if column in names), None)
-    tagged = _TOKENS in names and tags is not None
+    tagged = tagged and _TOKENS in names and tags is not None
     # Messages name the file, and so the dataset.
     stem = re.sub(r"[^\w.-]+", "-", f"hf-{source}-{asked or split}").strip("-")
     with tempfile.TemporaryDirectory() as folder:

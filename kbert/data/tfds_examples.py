@@ -59,6 +59,8 @@ def read_tfds(
     check_features(name, list(features), given)
     found, source = dataset.rows(split, manual_dir, check_manual_files)
     rows = list(found)
+    if not rows:
+        raise ValueError(f"{source}: there must be rows. Received: none")
     _check_kinds(name, features, rows[0], {"text_a": text_a, "text_b": text_b}, label)
     if config is not None:
         rows.sort(key=lambda row: int(row["idx"]))

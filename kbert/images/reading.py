@@ -1,5 +1,6 @@
 """Images as Python holds them (names of files, their bytes, arrays of pixels) -> one array."""
 
+import importlib
 import os
 from collections.abc import Iterable
 from pathlib import Path
@@ -78,11 +79,13 @@ def _file(image: Any, where: str) -> bytes:
 
 
 def _in_colors(image: Any) -> Any:
-    """Converts an image of Pillow whose numbers are others than gray and colors."""
-    mode = getattr(image, "mode", None)
-    if mode not in _OTHER_MODES or not hasattr(image, "convert"):
+    """Turns an image of Pillow upright, and converts what is no gray and no colors."""
+    if not hasattr(image, "getexif"):
         return image
-    has_alpha = mode in ("PA", "LA", "La", "RGBa") or "transparency" in image.info
+    image = importlib.import_module("PIL.ImageOps").exif_transpose(image)
+    has_alpha = image.mode in ("PA", "LA", "La", "RGBa") or "transparency" in image.info
+    if not has_alpha and image.mode not in _OTHER_MODES:
+        return image
     return image.convert("RGBA" if has_alpha else "RGB")
 
 

@@ -38,8 +38,8 @@ class _Loader(yaml.SafeLoader):
             if isinstance(key, (list, dict)):
                 continue  # the base class refuses it
             if key in seen:
-                line = key_node.start_mark.line + 1
-                raise yaml.YAMLError(f"line {line}: the key `{key}` is there twice")
+                at = key_node.start_mark.line + 1
+                raise yaml.YAMLError(f"line {at}: the key `{key}` is there twice")
             seen.add(key)
         return super().construct_mapping(node, deep)
 
@@ -206,14 +206,13 @@ def _strings(expected: str, accepts: Callable[[list[str]], bool]) -> Kind:
 def weights() -> Kind:
     """Returns the kind of `none`, `balanced`, or a positive number for each label."""
     return Kind(
-        "none, balanced, or {label: weight} with weights above 0",
+        "none, balanced, or {label: weight} with weights above 0 (quote labels that are numbers)",
         lambda v: v in ("none", "balanced")
         if isinstance(v, str)
         else isinstance(v, dict)
         and v != {}
-        and all(isinstance(name, str) for name in v)
-        and all(is_number(weight) and weight > 0 for weight in v.values()),
-        from_text=lambda v: parse_yaml(v, "`class_weights`"),
+        and all(isinstance(name, str) and is_number(one) and one > 0 for name, one in v.items()),
+        from_text=lambda v: _with_names(parse_yaml(v, "`class_weights`")),
     )
 
 
@@ -224,13 +223,19 @@ def thresholds() -> Kind:
         return is_number(value) and 0 < value < 1
 
     return Kind(
-        "a number in (0, 1), or {label: number}",
+        "a number in (0, 1), or {label: number} (quote labels that are numbers)",
         lambda v: is_inside(v)
         or isinstance(v, dict)
         and v != {}
         and all(isinstance(name, str) and is_inside(one) for name, one in v.items()),
-        from_text=lambda v: parse_yaml(v, "`threshold`"),
+        from_text=lambda v: _with_names(parse_yaml(v, "`threshold`")),
     )
+
+
+def _with_names(value: Any) -> Any:
+    """Returns a mapping in which keys that are numbers, true or false are the labels of a file."""
+    named = value.items() if isinstance(value, dict) else ()
+    return {str(key).lower() if isinstance(key, int) else key: one for key, one in named} or value
 
 
 def separator() -> Kind:

@@ -1,5 +1,6 @@
 """Batches of a model's raw texts: what all forms share, for texts of several examples each."""
 
+import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,7 +10,7 @@ import tensorflow as tf
 from kbert.data.batches.dataset import batched_dataset, with_epoch_counter
 from kbert.data.batches.mixtures import Columns
 from kbert.models.encoder import id_arrays
-from kbert.pipelines.frozen_states import frozen_states
+from kbert.pipelines.frozen_states import frozen_encoder, frozen_states
 from kbert.pipelines.replication import Replication
 from kbert.pipelines.text_inputs import checked_inputs
 
@@ -35,7 +36,7 @@ class Batching:
     def __init__(self, model: Any) -> None:
         self.model = model
         self.replication = Replication(model)
-        self._known: list[tuple[Any, Any]] = []
+        self._known: list[tuple[Any, tuple[str, str], Any]] = []
 
     @staticmethod
     def default_lengths(model_class: Any, positions: int) -> dict[str, int]:
@@ -85,11 +86,12 @@ class Batching:
         folder = getattr(encoder, "feature_cache", None)
         if folder is None or not len(packed):
             return {}
-        for known, states in self._known:
-            if known is packed:
+        made_by = (os.fspath(folder), frozen_encoder(encoder).fingerprint)
+        for known, by, states in self._known:
+            if known is packed and by == made_by:
                 return {"states": states}
         states = frozen_states(encoder, packed, folder)[0]
-        self._known = [*self._known[1 - _KNOWN :], (packed, states)]
+        self._known = [*self._known[1 - _KNOWN :], (packed, made_by, states)]
         return {"states": states}
 
     def training_cut(self, batch_size: int | None, batch_tokens: int | None) -> dict[str, Any]:

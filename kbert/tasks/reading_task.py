@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from kbert.tasks.task import FinetunedTask
+from kbert.tasks.finetuned_task import FinetunedTask
 
 
 class ReadingTask(FinetunedTask):

@@ -9,7 +9,8 @@ from functools import cache
 from typing import Any
 
 from kbert.tasks.answers import plain_values
-from kbert.tasks.task import FinetunedTask, Task
+from kbert.tasks.finetuned_task import FinetunedTask
+from kbert.tasks.task import Task
 
 # Names of tasks in the order of help texts; the object is TASK in `kbert/tasks/<name>/task.py`.
 FINETUNED = (

@@ -33,7 +33,12 @@ def cached_graph(
 
 def checked_text(text: Any) -> tf.Tensor:
     """Returns texts as a string tensor (B,); a TypeError or ValueError says what they are else."""
-    text = tf.convert_to_tensor(text)
+    if isinstance(text, list | tuple) and not text:
+        return tf.zeros((0,), tf.string)
+    try:
+        text = tf.convert_to_tensor(text)
+    except (ValueError, TypeError) as error:  # whose words are of sequences and of types
+        raise TypeError(f"`text` must be a list of strings. Received: {text!r:.80}") from error
     if text.dtype != tf.string:
         raise TypeError(f"`text` must be of dtype string. Received: dtype={text.dtype.name}")
     if text.shape.rank != 1:

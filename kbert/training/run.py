@@ -18,8 +18,8 @@ from kbert.data.tables.table import check_columns
 from kbert.hints import nearest
 from kbert.options.configuration import MULTI_WORKER, ONE, RunOptions, check_strategy, wrong
 from kbert.storage.json_files import read_json_object
+from kbert.tasks.finetuned_task import DATASETS
 from kbert.tasks.registry import finetuned_task
-from kbert.tasks.task import DATASETS
 from kbert.training.config.any_config import StoredConfig
 from kbert.training.config.captioning_config import CaptioningConfig
 from kbert.training.config.finetuning_config import RunConfig

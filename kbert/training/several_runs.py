@@ -179,7 +179,8 @@ def _is_other(path: Path, parts: Mapping[str, AnyConfig]) -> bool:
         return True
     if not (path / runs.CONFIG).is_file():
         return False  # it was stopped before it wrote anything
-    return bool(changed_keys(read_config_file(path / runs.CONFIG), wanted))
+    finished = not path.name.endswith(runs.INCOMPLETE)
+    return bool(changed_keys(read_config_file(path / runs.CONFIG), wanted, finished))
 
 
 def grid_points(config: RunConfig) -> list[dict[str, Any]]:

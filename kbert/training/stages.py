@@ -66,16 +66,20 @@ def _forget_others(folder: Path, stages: dict[str, StageConfig], log: RunLog) ->
         partial = run.with_name(f"{name}{runs.INCOMPLETE}")
         for found in (run, partial):
             if (found / runs.CONFIG).is_file():
-                is_other |= bool(changed_keys(_write_moved(found, folder), own))
+                before = Path(read_config_file(found / runs.CONFIG)["output"]).parent
+                options = _write_moved(found, folder, before)
+                is_other |= bool(changed_keys(options, own, finished=found is run))
+                for file in found.glob(f"*/**/{runs.CONFIG}"):  # of seeds and of a grid
+                    _write_moved(file.parent, folder, before)
             if is_other and found.is_dir():
                 log.line(f"{found.name} is of other options: it does not count")
                 shutil.rmtree(found)
 
 
-def _write_moved(run: Path, folder: Path, before: Path | None = None) -> dict[str, Any]:
+def _write_moved(run: Path, folder: Path, before: Path) -> dict[str, Any]:
     """Puts the folder of its chain into a stage's options, and returns them; see `_moved`."""
     stored = read_config_file(run / runs.CONFIG)
-    options = _moved(stored, folder, before or Path(stored["output"]).parent)
+    options = _moved(stored, folder, before)
     if options != stored:
         write_atomically(run / runs.CONFIG, config_text(options))
     return options

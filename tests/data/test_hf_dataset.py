@@ -65,6 +65,8 @@ def test_tagged_words_become_columns(library, feature):
     rows = [{"tokens": ["Ann", "in New York"], "ner_tags": [1, 0], "id": "0"}]
     library.found = Rows(rows, ner_tags=feature)
     with hf_file("names", "train") as file:
+        assert lines(file)[0]["tokens"] == ["Ann", "in New York"]
+    with hf_file("names", "train", tagged=True) as file:
         assert Path(file).read_text("utf-8") == "Ann\tB-PER\nin_New_York\tO\n\n"
 
 
@@ -121,5 +123,5 @@ def test_a_folder_with_the_library(tmp_path, monkeypatch):
         ),
     )
     monkeypatch.setattr(datasets, "load_dataset", lambda *names, split: named)
-    with hf_file("names", "train") as file:
+    with hf_file("names", "train", tagged=True) as file:
         assert Path(file).read_text("utf-8") == "Ann\tB-PER\ncame\tO\n\n"

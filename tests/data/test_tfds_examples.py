@@ -97,6 +97,21 @@ def test_several_labels_a_row(monkeypatch):
         read_tfds("made_up", text_a="comment", label="topics")
 
 
+def test_a_split_without_rows(monkeypatch):
+    class Dataset:
+        features = {"text": "a text", "label": "a class"}
+
+        def __init__(self, name, data_dir):
+            self.name = name
+
+        def rows(self, split, manual_dir, check_manual_files):
+            return iter([]), "tfds:made_up/train[:0]"
+
+    monkeypatch.setattr(tfds_examples, "TfdsDataset", Dataset)
+    with pytest.raises(ValueError, match=r"tfds:made_up/train\[:0\]: there must be rows"):
+        read_tfds("made_up", text_a="text")
+
+
 def test_nothing_stays_recorded(folders, tmp_path):
     manual = {"manual_dir": folders["manual_dir"]}
     read_tfds_sentences(data_dir=tmp_path, **manual)

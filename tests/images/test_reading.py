@@ -44,6 +44,25 @@ def test_images_of_pillow_in_any_mode():
         assert np.abs(pixels[0] - reference(encoded(image.convert("RGBA"), "PNG"))).max() < 1.01
 
 
+@pytest.mark.parametrize("orientation", [1, 3, 6, 8])
+def test_an_image_of_pillow_is_as_upright_as_its_file(tmp_path: Path, orientation: int):
+    exif = Image.Exif()
+    exif[0x0112] = orientation
+    path = tmp_path / "turned.jpg"
+    photograph().save(path, quality=100, exif=exif)
+    with Image.open(path) as opened:
+        pixels = decoded(read_images([path, opened]), HEIGHT, WIDTH)[0].numpy()
+    assert np.abs(pixels[0] - pixels[1]).mean() < 2.0  # of two decoders of JPEG
+
+
+def test_a_color_that_is_transparent(tmp_path: Path):
+    image = photograph()
+    image.putpixel((0, 0), (1, 2, 3))
+    image.info["transparency"] = (1, 2, 3)
+    found = read_images([image])[0]
+    assert tf.io.decode_png(found).numpy()[0, 0].tolist()[-1] == 0
+
+
 def test_an_array_stays_as_it_is():
     pixels = np.asarray(photograph())[np.newaxis].repeat(3, 0)
     assert read_images(pixels) is pixels

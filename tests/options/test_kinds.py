@@ -66,6 +66,14 @@ def test_the_text_of_an_option_becomes_a_value():
     assert kinds.thresholds().from_text("{a: 0.2}") == {"a": 0.2}
 
 
+def test_labels_that_are_numbers_are_names_on_the_command_line():
+    weights = kinds.weights().from_text("{0: 1, 1: 5.5, a: 3}")
+    assert weights == {"0": 1, "1": 5.5, "a": 3}
+    assert kinds.weights().from_text("{true: 2, false: 1}") == {"true": 2, "false": 1}
+    assert kinds.thresholds().from_text("{0: 0.3}") == {"0": 0.3}
+    assert kinds.thresholds().from_text("0.3") == 0.3
+
+
 def test_a_field_without_kind_is_refused():
     @dataclasses.dataclass
     class Plain:

@@ -1,10 +1,13 @@
 """Keras' fit and evaluate with a model's own batches, on a model of one weight."""
 
+from types import SimpleNamespace
+
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
+from kbert.pipelines import batching as batching_module
 from kbert.pipelines.batching import Batching, check_targets
 from kbert.pipelines.task_model import TaskModel
 
@@ -104,3 +107,22 @@ def test_one_batch_of_texts_and_of_something_else():
     assert model.batching.one_batch(*READY, None) == (*READY, None)
     with pytest.raises(ValueError, match="`sample_weight` must be None"):
         model.batching.one_batch(TEXTS, Y, [1.0] * 3)
+
+
+def test_states_are_those_of_the_weights_and_the_folder(monkeypatch):
+    """The states of the same examples are read again when weights or folder are others."""
+    made = []
+    prints = SimpleNamespace(fingerprint="a")
+    monkeypatch.setattr(batching_module, "frozen_encoder", lambda encoder: prints)
+    monkeypatch.setattr(
+        batching_module, "frozen_states", lambda *given: (made.append(given) or len(made), None)
+    )
+    model = SimpleNamespace(encoder=SimpleNamespace(feature_cache="one"))
+    batching, packed = Batching(model), ["a text"]
+    assert [batching.known_states(packed)["states"] for _ in range(2)] == [1, 1]
+    prints.fingerprint = "b"
+    assert batching.known_states(packed)["states"] == 2
+    model.encoder.feature_cache = "two"
+    assert batching.known_states(packed)["states"] == 3
+    model.encoder.feature_cache = None
+    assert batching.known_states(packed) == {}

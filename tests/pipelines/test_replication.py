@@ -11,7 +11,7 @@ from tests.replica_process import result_of
 from tests.small_pipelines import VOCABULARY, small_classifier
 
 # As the program runs them: see there. Gradients of ten losses take long to trace.
-RUNS = (pytest.param("descent", marks=pytest.mark.slow), "adamw")
+RUNS = (pytest.param("descent", marks=pytest.mark.slow), "adamw", "captions")
 
 
 @pytest.fixture(scope="module", params=RUNS)
@@ -26,7 +26,8 @@ def test_two_replicas_learn_what_one_device_learns(apart):
 
 
 def test_the_loss_that_is_shown_is_that_of_the_whole_batch(apart):
-    assert apart["losses"] < 1e-9
+    # What attention adds to the loss of captions is in float32.
+    assert apart["losses"] < (1e-7 if "captions" in apart["weights"] else 1e-9)
 
 
 def test_the_mean_over_tokens_is_over_those_of_all_batches(apart):

@@ -99,5 +99,9 @@ def test_a_graph_of_one_chunk_runs_no_loop():
 def test_a_single_text_comes_from_a_dataset_without_batches():
     with pytest.raises(ValueError, match=r"shape=\(\); a dataset must be batched"):
         checked_text(tf.constant("a"))
+    assert checked_text([]).dtype == tf.string
+    for wrong in (None, ["a", None], ["a", 3]):
+        with pytest.raises(TypeError, match="`text` must be a list of strings. Received: "):
+            checked_text(wrong)
     with pytest.raises(ValueError, match=r"shape \(B,\). Received: shape=\(1, 1\)$"):
         checked_text(tf.constant([["a"]]))

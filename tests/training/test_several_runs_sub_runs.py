@@ -52,6 +52,12 @@ def test_what_is_of_other_options_goes(folder, capsys):
     assert "seed-1 is" not in told
 
 
+def test_a_finished_run_does_not_depend_on_its_curves_and_states(folder):
+    way = {"tensorboard": True, "save_every": 9}
+    parts = {name: part(number, **way) for number, name in enumerate(PARTS, start=1)}
+    assert begin(folder, parts) == ["model", "seed-1", "seed-2"]
+
+
 def test_what_has_no_part_any_more_goes(folder):
     assert begin(folder, {"seed-1": PARTS["seed-1"]}) == ["model", "seed-1"]
 

@@ -13,7 +13,8 @@ from kbert.options.kinds import read_config_file
 from kbert.training import stages as stages_module
 from kbert.training.config.stages_config import StagesConfig
 from kbert.training.run import look_first, train
-from kbert.training.runs.run_directory import load_run
+from kbert.training.runs.run_directory import load_run, write_config
+from kbert.training.runs.run_log import RunLog
 from tests.training.eager_steps import eager_steps
 from tests.training.tiny_runs import Tiny
 
@@ -99,6 +100,20 @@ def test_a_stopped_chain_goes_on_where_its_folder_is_spelled_otherwise(
     assert all((one[name] == other[name]).all() for name in one)
     stored = read_config_file(tmp_path / "run" / "mood" / "config.yaml")
     assert stored["encoder"] == str(tmp_path / "run" / "score")
+
+
+def test_the_seeds_of_a_stopped_stage_have_the_folder_of_the_chain(tmp_path: Path, tiny: Tiny):
+    """However it is spelled: seeds that were finished would not count otherwise."""
+    asked = config(tiny, tmp_path / "run")
+    before, now = Path("run.incomplete"), tmp_path / "run.incomplete"
+    own = asked.stage_configs(before)["mood"]
+    stage = now / "mood.incomplete"
+    for folder, output in ((stage, before / "mood"), (stage / "seed-1", before / "mood" / "x")):
+        folder.mkdir(parents=True)
+        write_config(own.with_values(output=str(output)), folder)
+    wanted = asked.stage_configs(now)
+    stages_module._forget_others(now, {"mood": wanted["mood"]}, RunLog())
+    assert read_config_file(stage / "seed-1" / "config.yaml")["encoder"] == wanted["mood"].encoder
 
 
 @pytest.mark.slow

@@ -23,8 +23,8 @@ from kbert.serving.precision.small_weights import (
     is_stored_as_int8,
 )
 from kbert.serving.precision.substitutes import WeightSubstitutes
+from kbert.tasks.finetuned_task import FinetunedTask
 from kbert.tasks.registry import task_of
-from kbert.tasks.task import FinetunedTask
 
 _MOST_ROWS = 256
 _ROUNDS = 3

@@ -1,5 +1,6 @@
 """`kbert evaluate`."""
 
+import os
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -7,9 +8,10 @@ from typer import Argument, Option
 
 from kbert.cli.frame.errors import reported
 from kbert.cli.frame.results import write_result
+from kbert.tasks.finetuned_task import TFDS, FinetunedTask
 from kbert.tasks.registry import FINETUNED, finetuned_task
-from kbert.tasks.task import TFDS, FinetunedTask
 from kbert.training.config.captioning_config import TASK as CAPTIONING
+from kbert.training.config.multi_task_config import TASK as MULTI_TASK
 from kbert.training.config.translation_config import TASK as TRANSLATION
 
 _PANEL = "Translation"
@@ -73,7 +75,7 @@ def evaluate(
     paths: _Paths,
     glue: Annotated[str | None, Option(help="Measure on this GLUE task, not on a file.")] = None,
     data: Annotated[Path | None, Option(help="Folder of GLUE.")] = None,
-    split: Annotated[str, Option(help="Split of the GLUE task.")] = "dev",
+    split: Annotated[str | None, Option(help="Split of the GLUE task, by default dev.")] = None,
     submission: _Submission = None,
     average: Annotated[bool, Option(help="Take the mean of the runs' predictions.")] = False,
     text_a: Annotated[str | None, Option(help="Column of the text.")] = None,
@@ -108,14 +110,14 @@ def evaluate(
       kbert evaluate runs/captions captions.csv --images photos/
       kbert evaluate runs/papers held-out.txt
     """
-    sides, of_glue = (source, target), (glue, data, split)
-    runs, file = _divided(paths, any(sides), of_glue, submission, average)
+    sides, of_glue = (source, target), (glue, data, split or "dev")
+    runs, file = _divided(paths, any(sides), (glue, data, split, submission), average)
     given = {"text_a": text_a, "text_b": text_b, "label": label}
-    task, own = _look_first(runs, file, sides, of_glue, given, predictions)
+    targets = (predictions, translations, captions)
+    task, own = _look_first(runs, file, sides, of_glue, given, targets)
     given |= _of_labels(own, label_separator, tune_thresholds)
-    translated = any(sides) or task == TRANSLATION
     written, columns = (language, translations), (source_column, target_column)
-    _check_written(task, file, translated, written, columns, (images, captions))
+    translated = _check_written(task, file, any(sides), written, columns, (images, captions))
     from kbert.cli.actions import evaluation
     if translated:
         result = evaluation.evaluate_translation(runs, file, sides, *written, columns)
@@ -132,10 +134,14 @@ def evaluate(
 
 
 def _check_written(
-    task: str | None, file: Path | None, translated: bool, *options: tuple[Any, Any]
-) -> None:
-    """Checks the options of models that write texts: of translators, and of captioners."""
+    task: str | None, file: Path | None, of_sides: bool, *options: tuple[Any, Any]
+) -> bool:
+    """Checks the options of models that write texts, translators and captioners.
+
+    Returns whether it is a translator.
+    """
     (language, translations), columns, (images, captions) = options
+    translated = of_sides or task == TRANSLATION
     if (language or translations) and not translated:
         raise ValueError("`--language` and `--translations` must be given for a translator only.")
     if any(columns) and (task != TRANSLATION or str(file).startswith(TFDS)):
@@ -145,6 +151,19 @@ def _check_written(
         )
     if (images or captions) and task != CAPTIONING:
         raise ValueError("`--images` and `--captions` must be given for a captioner only.")
+    return translated
+
+
+def _check_targets(*files: Path | None) -> None:
+    """Checks the files to write, before models are asked for hours."""
+    for option, file in zip(("--predictions", "--translations", "--captions"), files, strict=True):
+        if file is None:
+            continue
+        if file.is_dir():
+            raise IsADirectoryError(f"`{option}` must be a file. Received: {file}, a folder")
+        folder = next(parent for parent in file.absolute().parents if parent.is_dir())
+        if not os.access(folder, os.W_OK):
+            raise PermissionError(f"`{option}` must be in a folder to write in. Received: {file}")
 
 
 def _look_first(
@@ -153,7 +172,7 @@ def _look_first(
     sides: tuple[Path | None, Path | None],
     glue: tuple[str | None, Path | None, str],
     columns: dict[str, str | None],
-    predictions: Path | None,
+    targets: tuple[Path | None, Path | None, Path | None],
 ) -> tuple[str | None, FinetunedTask | None]:
     """Checks the options before TensorFlow is imported; returns the task of a file, if any."""
     from kbert.cli.actions.model_kinds import check_model, columns_of, task_of
@@ -165,11 +184,25 @@ def _look_first(
     for option, path in (("--source", sides[0]), ("--target", sides[1])):
         if path is not None:
             check_file(option, path)
-    if glue[0] is not None and glue[1] is not None:
-        check_glue(glue[0], glue[1], glue[2])
     task = None if file is None else task_of(runs[0])
     own = finetuned_task(task) if task in FINETUNED else None
-    if predictions is not None and not (own and own.has_answer_file):
+    if task == MULTI_TASK:
+        raise ValueError(
+            f"`RUN` must be of one task: {runs[0]}/model has a folder for each. Received: {runs[0]}"
+        )
+    read = own.columns if own else ()
+    unread = [name for name, value in columns.items() if value is not None and name not in read]
+    if unread:
+        option = f"--{unread[0].replace('_', '-')}"
+        of_what = f"for {task}" if task else "with --glue" if glue[0] else "with --source"
+        raise ValueError(
+            f"`{option}` must be left out {of_what}, whose columns have fixed names. "
+            f"Received: {columns[unread[0]]}"
+        )
+    if glue[0] is not None and glue[1] is not None:
+        check_glue(glue[0], glue[1], glue[2])
+    _check_targets(*targets)
+    if targets[0] is not None and not (own and own.has_answer_file):
         raise ValueError("`--predictions` must be given for a run of question answering only.")
     if file is not None and not (task == TRANSLATION and str(file).startswith(TFDS)):
         check_file("FILE", file)
@@ -200,17 +233,20 @@ def _of_labels(
 def _divided(
     paths: list[Path],
     of_pairs: bool,
-    of_glue: tuple[str | None, Path | None, str],
-    submission: Path | None,
+    of_glue: tuple[str | None, Path | None, str | None, Path | None],
     average: bool,
 ) -> tuple[list[Path], Path | None]:
     """Returns the runs and the file among the arguments."""
-    glue, data, _ = of_glue
-    for option, given in (("--data", data), ("--submission", submission)):
+    glue, data, split, submission = of_glue
+    for option, given in (("--data", data), ("--split", split), ("--submission", submission)):
         if glue is None and given is not None:
             raise ValueError(
                 f"`{option}` must be given together with `--glue`. Received: no task, and {given}"
             )
+    if glue is not None and submission is not None:
+        from kbert.data.classification.glue_tasks import glue_task, submission_name
+
+        submission_name(glue_task(glue), split or "dev")
     if of_pairs:
         if glue is not None:
             raise ValueError("`--glue` must be left out with `--source` and `--target`.")

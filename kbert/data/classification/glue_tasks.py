@@ -237,7 +237,7 @@ def write_glue_submission(
         split: for MNLI "test_matched" (what "test" means) or "test_mismatched".
     """
     known = glue_task(task)
-    name = _file_name(known, split)
+    name = submission_name(known, split)
     if len(predictions) == 0:
         raise ValueError("`predictions` must hold one item a test row. Received: none")
     ids = range(len(predictions)) if ids is None else ids
@@ -260,11 +260,13 @@ def write_glue_submission(
     return path
 
 
-def _file_name(task: GlueTask, split: str) -> str:
+def submission_name(task: GlueTask, split: str) -> str:
+    """Returns the name of the file for a split; a ValueError for one that is none of tests."""
     names = list(task.test_rows)
     allowed = {"test": names[0]}
     if len(names) > 1:
         allowed |= {"test_matched": names[0], "test_mismatched": names[1]}
+    split = split.replace("-", "_")
     if split not in allowed:
         raise ValueError(
             f"`split` must be one of {', '.join(allowed)} for the task {task.name}. Received: "

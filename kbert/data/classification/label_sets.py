@@ -64,7 +64,7 @@ def read_label_set_examples(
     by_index = any(isinstance(column, int) for column in (text_a, text_b, first, id))
     table = read_table(path, header=not by_index)
     found = label_column(table, False, bool(labeled), text_a) if label is None else label
-    text_a, text_b = text_columns(table, text_a, text_b)
+    text_a, text_b = text_columns(table, text_a, text_b, found)
     labels = None
     if labeled is not False and found is not None:
         labels = read_label_sets(table, found, separator)
@@ -86,7 +86,7 @@ def check_label_set_columns(
         return
     found = label_column(table, False, True, text_a) if label is None else label
     named = () if found is None else _columns(table, found)
-    for column in (*text_columns(table, text_a, text_b), *named):
+    for column in (*text_columns(table, text_a, text_b, found), *named):
         if column is not None:
             table.index_of(column)
 

@@ -41,13 +41,13 @@ def read_choice_examples(
 ) -> ChoiceExamples:
     """Reads multiple-choice examples from a file of `read_table`.
 
-    It is SWAG's CSV (or the same columns as TSV), or JSON Lines with `context` (string), `choices`
-    (list of strings), `label` (0-based index) and optionally `id`. Labels are required where
-    `labeled` is True, not read where it is False, and read if present where it is None. A
+    It has SWAG's columns, as CSV, TSV or JSON Lines, or is JSON Lines with `context` (string),
+    `choices` (list of strings), `label` (0-based index) and optionally `id`. Labels are required
+    where `labeled` is True, not read where it is False, and read if present where it is None. A
     ValueError names file, line and column.
     """
     table = read_table(path)
-    if isinstance(table.rows[0], dict):
+    if _has_choices(table):
         contexts, choices = table.texts("context"), _choices(table)
     else:
         contexts = table.texts("sent1")
@@ -74,10 +74,14 @@ def check_choice_columns(path: str | os.PathLike[str]) -> None:
     """Checks the columns of labelled choices, where the first lines of their file show them."""
     table = first_rows(path)
     if table is not None:
-        of_objects = isinstance(table.rows[0], dict)
-        texts = ("context", "choices") if of_objects else ("sent1", "sent2", *_ENDINGS)
+        texts = ("context", "choices") if _has_choices(table) else ("sent1", "sent2", *_ENDINGS)
         for column in (*texts, "label"):
             table.index_of(column)
+
+
+def _has_choices(table: Table) -> bool:
+    """Returns whether rows have a list of choices, and not SWAG's columns."""
+    return isinstance(table.rows[0], dict) and "sent1" not in table.rows[0]
 
 
 def _choices(table: Table) -> list[list[str]]:

@@ -82,7 +82,7 @@ def read_text_examples(
     by_index = any(isinstance(column, int) for column in (text_a, text_b, label, id))
     table = read_table(path, header=not by_index, quoting=quoting, malformed_rows=malformed_rows)
     label = label_column(table, regression, bool(labeled), text_a) if label is None else label
-    text_a, text_b = text_columns(table, text_a, text_b)
+    text_a, text_b = text_columns(table, text_a, text_b, label)
     labels = None if labeled is False or label is None else read_labels(table, label, regression)
     if labeled and labels is None:
         raise no_labels(table, label)
@@ -145,24 +145,38 @@ def check_text_columns(
     if table is None:
         return
     label = label_column(table, regression, True, text_a) if label is None else label
-    for column in (*text_columns(table, text_a, text_b), label):
+    for column in (*text_columns(table, text_a, text_b, label), label):
         if column is not None:
             table.index_of(column)
 
 
 def text_columns(
-    table: Table, text_a: str | int | None, text_b: str | int | None
+    table: Table, text_a: str | int | None, text_b: str | int | None, label: object = None
 ) -> tuple[str | int, str | int | None]:
     """Returns the columns of the texts: those given, or the usual ones that a table has.
 
-    A ValueError if there are none.
+    A ValueError if there are none, or if one column is given twice, `label` included.
     """
-    if text_a is not None:
-        return text_a, text_b
-    found = _usual_texts(table)
-    if found is None:
-        raise _not_given(table, _TEXTS)
-    return found[0], found[1] if text_b is None else text_b
+    if text_a is None:
+        usual = _usual_texts(table)
+        if usual is None:
+            raise _not_given(table, _TEXTS)
+        text_a, text_b = usual[0], usual[1] if text_b is None else text_b
+    given = {"text_a": text_a, "text_b": text_b, "label": label}
+    check_distinct(table, {n: c for n, c in given.items() if isinstance(c, str | int)})
+    return text_a, text_b
+
+
+def check_distinct(table: Table, columns: Mapping[str, str | int]) -> None:
+    """Checks that no column of a table is given twice: name of the argument -> column."""
+    first: dict[str | int, str] = {}
+    for name, column in columns.items():
+        if column in first:
+            raise ValueError(
+                f"{table.source}: `{first[column]}` and `{name}` must be different columns. "
+                f"Received: {column!r} for both"
+            )
+        first[column] = name
 
 
 def _usual_texts(table: Table) -> tuple[str, str | None] | None:

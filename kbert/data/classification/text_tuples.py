@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from kbert.data.classification.labels import read_labels
-from kbert.data.classification.text_pairs import usual_columns
+from kbert.data.classification.text_pairs import check_distinct, usual_columns
 from kbert.data.tables.columns import Columns
 from kbert.data.tables.table import Table, first_rows, read_table
 
@@ -101,6 +101,7 @@ def _text_columns(
     table: Table, text_a: str | int | None, text_b: str | int | None
 ) -> tuple[str | int, str | int]:
     if text_a is not None and text_b is not None:
+        check_distinct(table, {"text_a": text_a, "text_b": text_b})
         return text_a, text_b
     if text_a is not None or text_b is not None:
         raise ValueError(

@@ -12,8 +12,7 @@ from kbert.data.entities.tag_schemes import tags_of
 from kbert.data.entities.tagged_sentences import TaggedSentences
 from kbert.data.tables.columns import Columns, check_different, shortened, without_surrogates
 from kbert.data.tables.table import read_table
-
-_NOT_JOINED = "\u200c\u200d"  # occur within words of Persian and of Indian languages
+from kbert.text.wordpiece.normalization import IDEOGRAPHS
 
 
 class Entity(NamedTuple):
@@ -70,21 +69,29 @@ def read_entity_rows(path: str | os.PathLike[str], *, labeled: bool = True) -> E
     return EntityExamples(texts, entities, ids, table.source, table.lines)
 
 
-def tagged_words(examples: EntityExamples, scheme: str = "bio") -> TaggedSentences:
-    """Cuts texts into words, at every border of an entity too, so that each entity is whole words.
+def tagged_words(
+    examples: EntityExamples, scheme: str = "bio", cut: bool = True
+) -> TaggedSentences:
+    """Cuts texts into words; `scheme` is "bio", "iob1" or "iobes".
 
-    `scheme` is "bio", "iob1" or "iobes". A ValueError, with the line, says that an entity holds no
-    word.
+    With `cut`, which is for training, at every border of an entity too, so that each entity is
+    whole words; a ValueError, with the line, says that one holds no word. Without, words are what
+    they are without annotation, and an entity is the words that it has a part of and that the one
+    before it has not.
     """
     words: list[list[str]] = []
     tags: list[list[str]] = []
     for i, text in enumerate(examples.texts):
         entities = [] if examples.entities is None else examples.entities[i]
-        places = _words(text, [border for e in entities for border in (e.start, e.end)])
-        spans = []
+        borders = [border for e in entities for border in (e.start, e.end)] if cut else []
+        places = _words(text, borders)
+        spans: list[tuple[str, int, int]] = []
         for entity in entities:
-            inside = (entity.start <= start and end <= entity.end for start, end in places)
-            own = [number for number, is_own in enumerate(inside) if is_own]
+            free = spans[-1][2] if spans else 0
+            inside = (entity.start < end and start < entity.end for start, end in places)
+            own = [number for number, is_own in enumerate(inside) if is_own and number >= free]
+            if not own and not cut:
+                continue
             if not own:
                 raise ValueError(
                     f"{examples.source}, line {examples.lines[i]}: an entity must hold a word. "
@@ -150,18 +157,27 @@ def _entity(item: Any, text: str, where: str) -> Entity:
 
 @functools.cache
 def _word() -> re.Pattern[str]:
-    """Returns the pattern of a word: a run of letters, digits and inner punctuation, or one sign.
+    """Returns the pattern of a word: a run of letters, digits and inner punctuation, an ideograph,
+    or one sign.
 
-    Combining marks are not letters to `re`, yet they belong to the word.
+    Combining marks are not letters to `re`, yet they belong to the word. Format characters, such as
+    the soft hyphen, may stand within a word; alone neither is one, as tokenizers drop them.
     """
-    marks = "".join(
-        character
-        for character in map(chr, range(sys.maxunicode + 1))
-        if unicodedata.category(character).startswith("M")
+    kinds: dict[str, str] = {"M": "", "Cf": ""}
+    for character in map(chr, range(sys.maxunicode + 1)):
+        category = unicodedata.category(character)
+        kind = "M" if category.startswith("M") else category
+        if kind in kinds:
+            kinds[kind] += character
+    bounds = (part.split("-") for part in IDEOGRAPHS.split())
+    ideographs = "".join(f"{chr(int(low, 16))}-{chr(int(high, 16))}" for low, high in bounds)
+    word = rf"[^\W{ideographs}]"
+    letter = rf"(?:{word}|[{kinds['M']}])"
+    inside = rf"(?:{letter}|[{kinds['Cf']}.'’&/-])"
+    sign = rf"[^\s\w{kinds['M']}{kinds['Cf']}]"
+    return re.compile(
+        rf"[{ideographs}][{kinds['M']}]*|[@#]?{word}(?:{inside}*{letter})?|{sign}|[@#](?={word})"
     )
-    letter = rf"\w{marks}"
-    inside = rf"{letter}{_NOT_JOINED}.'’&/-"
-    return re.compile(rf"[@#]?\w(?:[{inside}]*[{letter}])?|[^\w\s]|[@#](?=\w)")
 
 
 def _words(text: str, borders: list[int]) -> list[tuple[int, int]]:

@@ -3,7 +3,8 @@
 Each says whether several of it can be fused, and whether it can be merged into the encoder.
 """
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, ClassVar
 
@@ -83,7 +84,7 @@ def adapter_config(given: str | Mapping[str, Any] | AdapterConfig) -> AdapterCon
     """Returns the settings of a kind by its name, of a dict with `kind`, or as they are.
 
     Raises:
-        ValueError: there is no such kind, or it has other settings.
+        ValueError: there is no such kind, it has other settings, or a setting has no such value.
     """
     if not isinstance(given, str | Mapping):
         if type(given) not in KINDS.values():
@@ -91,7 +92,7 @@ def adapter_config(given: str | Mapping[str, Any] | AdapterConfig) -> AdapterCon
         return given
     values: dict[str, Any] = {"kind": given} if isinstance(given, str) else dict(given)
     kind = values.pop("kind", None)
-    if kind not in KINDS:
+    if not isinstance(kind, str) or kind not in KINDS:
         raise ValueError(f"`config` must be one of {', '.join(KINDS)}. Received: {kind!r}")
     known = [field.name for field in fields(KINDS[kind])]
     unknown = sorted(set(values) - set(known))
@@ -100,9 +101,24 @@ def adapter_config(given: str | Mapping[str, Any] | AdapterConfig) -> AdapterCon
             f"`config` of {kind} must have no other keys than {', '.join(known)}. "
             f"Received: {', '.join(unknown)}"
         )
+    if isinstance(targets := values.get("targets", ()), str) or not isinstance(targets, Iterable):
+        raise ValueError(f"`targets` must be a list of dense layers. Received: {targets!r}")
     if "targets" in values:
-        values["targets"] = tuple(values["targets"])
+        values["targets"] = tuple(targets)
+    for name, value in values.items():
+        _check_number(name, value)
     return KINDS[kind](**values)
+
+
+def _check_number(name: str, value: Any) -> None:
+    """Raises a ValueError, which names the setting, unless it is a number of its kind."""
+    if name in ("rank", "adapter_dim"):
+        is_default = name == "adapter_dim" and value is None
+        if not is_default and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
+            raise ValueError(f"`{name}` must be an integer of at least 1. Received: {value!r}")
+    elif name in ("alpha", "initializer_range"):
+        if not isinstance(value, float | int) or not 0 < value < math.inf:
+            raise ValueError(f"`{name}` must be a finite number above 0. Received: {value!r}")
 
 
 def config_values(config: AdapterConfig) -> dict[str, Any]:

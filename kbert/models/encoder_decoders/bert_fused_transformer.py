@@ -141,7 +141,8 @@ class BertFusedTransformer(Transformer):
         """Fixes the weights of both attentions in all blocks, or restores the drop-nets.
 
         With (1, 0) the model is the one without BERT. The weights are saved and exported with the
-        model. Graphs that were traced before are not affected.
+        model. Functions of Keras that were traced before are not affected; what a `Translator`
+        translates is.
 
         Args:
             weights: of the model's own attention and of that to BERT, or None.

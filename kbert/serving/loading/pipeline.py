@@ -27,10 +27,6 @@ _DEFAULTS = {
     "sentiment": "minilm-sentiment",
     "embedding": "all-MiniLM-L6-v2",
 }
-
-
-# Tasks of which an export's answer is a dict of the list that a model's own answer is.
-_LISTS = {"ner": "entities", "span-tagging": "answers"}
 _SINGLE = str | bytes | os.PathLike
 
 
@@ -86,8 +82,9 @@ class Pipeline:
             (images,) = rows.values()  # an export takes the content of files
             x = read_images(list(images)).tolist()
         answers = self.model.answers(x)
-        if self.task in _LISTS and is_export:
-            answers = [answer[_LISTS[self.task]] for answer in answers]
+        listed = task_named(self.task).answer_list
+        if listed and is_export:
+            answers = [answer[listed] for answer in answers]
         return answers[0] if is_single else answers
 
     def __repr__(self) -> str:

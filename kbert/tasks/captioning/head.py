@@ -8,7 +8,7 @@ from keras import ops
 from kbert.layers.residual import Dropout
 from kbert.models.captioning.feature_extractor import FeatureExtractor
 from kbert.optimization.adamw import AdamW
-from kbert.optimization.losses import over_replicas, whole_batch_loss
+from kbert.optimization.losses import over_replicas, replica_context, whole_batch_loss
 from kbert.optimization.next_token_losses import (
     LabelSmoothedCrossEntropy,
     NextTokenAccuracy,
@@ -129,4 +129,7 @@ class Captioning(TaskModel):
         counted = ops.sum(ops.cast(counting_tokens(y), more.dtype))
         all_rows, counted = over_replicas(ops.cast(rows, more.dtype), counted)
         per_row = ops.mean(more) * (all_rows / ops.maximum(counted, 1.0))
+        context = replica_context()
+        if context is not None:  # as Keras divides other losses
+            per_row = per_row / context.num_replicas_in_sync
         return loss + ops.cast(whole_batch_loss(per_row, rows), loss.dtype)

@@ -130,7 +130,13 @@ def _computed(model: Any, files: _Files) -> Iterator[tuple[slice, np.ndarray]]:
 
     tell = _bar(len(files))
     for rows, pixels in _decoded(model, files):
-        yield rows, see(pixels).numpy()
+        found = see(pixels).numpy()
+        if not np.isfinite(found).all():
+            raise ValueError(
+                "`network` must have features that half precision holds, up to 65,504. Received: "
+                f"others, or NaN, in the rows {rows.start} to {rows.stop - 1} of the images"
+            )
+        yield rows, found
         tell(rows.stop)
 
 
@@ -158,7 +164,9 @@ def _fingerprint(model: Any, files: _Files) -> str:
         digest.update(array.tobytes())
     for start in range(0, len(files), _AT_A_TIME):
         for image in files.read(slice(start, start + _AT_A_TIME)):
-            digest.update(hashlib.sha256(image).digest())
+            # An array may be a view, which has no bytes of its own.
+            content = image if isinstance(image, bytes) else np.asarray(image).tobytes()
+            digest.update(hashlib.sha256(content).digest())
     return digest.hexdigest()
 
 

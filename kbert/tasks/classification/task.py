@@ -8,6 +8,7 @@ import numpy as np
 
 from kbert.data.classification.labels import (
     check_labels,
+    finite_number,
     label_names,
     label_probabilities,
     required_labels,
@@ -19,8 +20,8 @@ from kbert.data.classification.text_pairs import (
     usual_columns,
 )
 from kbert.metrics.glue_names import GLUE_METRICS, glue_task_name
+from kbert.tasks.finetuned_task import DATASETS, TFDS, FinetunedTask
 from kbert.tasks.options import FEATURE_OPTIONS
-from kbert.tasks.task import DATASETS, TFDS, FinetunedTask
 
 # GLUE's splits of the parts for which no name is given.
 _GLUE_SPLITS = {"train": "train", "validation": "dev", "test": None}
@@ -94,7 +95,14 @@ class TextTask(FinetunedTask):
 
         columns = {"text_a": config.text_a, "text_b": config.text_b, "label": config.label}
         named: Any = {key: str(value) for key, value in columns.items() if value is not None}
-        return read_tfds(name, split, config.data, **named)
+        found = read_tfds(name, split, config.data, **named)
+        wrong = [x for x in found.labels or () if self.is_regression and finite_number(x) is None]
+        if wrong:
+            raise ValueError(
+                f"{found.source}: `label` must be a feature of numbers for {self.name}. Received: "
+                f"{wrong[0]!r}"
+            )
+        return found
 
     def check_part(self, part: str, examples: Any, train: Any, labels: list[str] | None) -> None:
         required_labels(examples)
@@ -251,6 +259,9 @@ class ClassificationTask(TextTask):
         ids = right.argmax(-1) if right.ndim == 2 else right  # of a soft label the most likely
         predicted = predictions.argmax(-1)
         found = classification_metrics(ids, predicted, list(names), predictions)
+        if right.ndim == 2:  # the loss of training: of all classes, by their shares
+            logs = np.log(np.clip(predictions, np.finfo("float64").eps, 1.0).astype("float64"))
+            found["cross_entropy"] = float(-np.mean(np.sum(right * logs, axis=-1)))
         official = {} if glue is None else glue_metrics(glue, names[ids], names[predicted])
         others = {name: value for name, value in found.items() if name not in official}
         return {**official, **others}

@@ -11,7 +11,7 @@ from kbert.data.classification.text_tuples import (
     tuple_columns,
 )
 from kbert.options.configuration import ONE, wrong
-from kbert.tasks.task import TFDS, FinetunedTask
+from kbert.tasks.finetuned_task import TFDS, FinetunedTask
 
 CONTRASTIVE, COSINE, TRIPLET = "multiple-negatives", "cosine", "triplet"
 _OF_SCORES = ("spearman", "pearson")

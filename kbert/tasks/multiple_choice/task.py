@@ -13,7 +13,7 @@ from kbert.data.classification.multiple_choice import (
     read_choice_examples,
 )
 from kbert.options.configuration import wrong
-from kbert.tasks.task import TFDS, FinetunedTask
+from kbert.tasks.finetuned_task import TFDS, FinetunedTask
 
 
 @dataclass(frozen=True)
@@ -37,6 +37,7 @@ class MultipleChoiceTask(FinetunedTask):
     outputs = ("choice", "scores")
     answer_keys = ("choice", "scores")
     compared = ("accuracy", "cross_entropy")
+    columns = ()
     settings = ("head", "dropout")
     averages = True
     has_one_sequence = False

@@ -8,6 +8,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from kbert.checkpoints.arrays.checkpoint import Checkpoint
 from kbert.data.batches.windowed_examples import WindowedExamples
 from kbert.models.encoder import Encoder
 from kbert.optimization.sequence_losses import ABSENT
@@ -42,19 +43,22 @@ class EntityRecognizer(TokenClassification):
         max_sequence_length: tokens of a window, special ones included.
         stride: tokens that neighbouring windows share.
         dropout: rate of the dropout before the head.
+        strict_tags: whether an entity begins with B-, as in IOB2. If not, BIO tags are read as
+            IOB1 has them too: an I- behind another type or behind O begins one. By default False of
+            Hugging Face's heads, which do not say what they have learned, and True of all others.
 
     Raises:
         ValueError: `labels` are not valid tags, or tokenizer or sizes do not fit the encoder or
             each other.
     """
 
-    arguments = ("labels", "max_sequence_length", "stride", "dropout")
+    arguments = ("labels", "max_sequence_length", "stride", "dropout", "strict_tags")
     batching_type = TokenTagging
     needs_pooler = False
     has_questions = False
     tokenizer_rules = {"trim_offsets": True}
     huggingface_architecture = "BertForTokenClassification"
-    graph_settings: tuple[str, ...] = ()
+    graph_settings: tuple[str, ...] = ("strict_tags",)
 
     def __init__(
         self,
@@ -64,10 +68,12 @@ class EntityRecognizer(TokenClassification):
         max_sequence_length: int = 128,
         stride: int = 32,
         dropout: float = 0.1,
+        strict_tags: bool = True,
         **kwargs: Any,
     ) -> None:
         kwargs.setdefault("name", "entity_recognizer")
-        tags = _checked_tags(labels)
+        tags = _checked_tags(labels, strict_tags)
+        self.strict_tags = strict_tags
         if not getattr(tokenizer, "trim_offsets", True):
             raise ValueError(
                 "`tokenizer` must have trim_offsets=True for entities: a space before a word is no "
@@ -104,6 +110,12 @@ class EntityRecognizer(TokenClassification):
                 the encoder of another task's model, with a new head.
         """
         return load_pipeline(cls, name_or_directory, labels=labels, **kwargs)
+
+    @classmethod
+    def default_settings(cls, checkpoint: Checkpoint) -> dict[str, Any]:
+        """Returns `strict_tags` for a `checkpoint` of Hugging Face, whose head may be of IOB1."""
+        is_theirs = not checkpoint.pipeline and "classifier.weight" in checkpoint.heads
+        return {"strict_tags": False} if is_theirs else {}
 
     def huggingface_config(self) -> dict[str, Any]:
         """Returns the task's entries of a Hugging Face configuration."""
@@ -256,7 +268,7 @@ class EntityRecognizer(TokenClassification):
         return found
 
 
-def _checked_tags(labels: Sequence[str]) -> list[str]:
+def _checked_tags(labels: Sequence[str], strict: bool) -> list[str]:
     tags = [str(label) for label in labels]
     good = [tag == _NOTHING or (tag[:2] in ("B-", "I-", "E-", "S-") and tag[2:]) for tag in tags]
     if _NOTHING not in tags or len(set(tags)) < len(tags) or not all(good):
@@ -264,7 +276,7 @@ def _checked_tags(labels: Sequence[str]) -> list[str]:
             '`labels` must be different tags, "O" and such as "B-PER" and "I-PER". '
             f"Received: labels={tags}"
         )
-    unreachable = unreachable_tags(tags)
+    unreachable = unreachable_tags(tags, strict)
     if unreachable:
         raise ValueError(
             "`labels` must be such that each tag can stand in a sentence: B- before I-, and E- "

@@ -33,8 +33,10 @@ class EntityTask(ReadingTask):
     page = "entities"
     outputs = ("count", "entity")
     answer_keys = ("entities",)
+    answer_list = "entities"
     compared = ("f1", "precision", "recall", "strict_f1")
     columns = ("label",)
+    reads_tags = True
     settings = ("stride", "dropout")
     options = ("tag_scheme", *FEATURE_OPTIONS)
 
@@ -62,7 +64,7 @@ class EntityTask(ReadingTask):
         return is_labeller and not is_span_tagger(architecture, checkpoint)
 
     def read_file(self, path: str, config: Any, part: str) -> TaggedSentences:
-        return read_sentences(path, config.tag_scheme, config.label)
+        return read_sentences(path, config.tag_scheme, config.label, cut=part == "train")
 
     def read_tfds(self, name: str, split: str, config: Any, part: str) -> TaggedSentences:
         from kbert.data.tfds_examples import read_tfds_sentences
@@ -74,6 +76,11 @@ class EntityTask(ReadingTask):
             raise ValueError(
                 f"{train.source}: the training sentences must have an entity. Received: the tag O "
                 "alone"
+            )
+        if not all(train.labels):
+            raise ValueError(
+                f"{train.source}: the tags must have the types of entities, as B-PER has. Received:"
+                " tags without one, such as B alone"
             )
         return tag_names(train.labels, config.tag_scheme)
 
@@ -104,7 +111,7 @@ class EntityTask(ReadingTask):
         column = columns.get("label")
         if isinstance(column, str) and column.lstrip("-").isdecimal():
             column = int(column)
-        return read_sentences(str(path), scheme_of(model.labels), column)
+        return read_sentences(str(path), scheme_of(model.labels), column, cut=False)
 
     def rows(self, examples: Any) -> list[tuple[Any, ...]]:
         return [(" ".join(words),) for words in examples.words]
@@ -136,18 +143,21 @@ def scheme_of(tags: Sequence[str]) -> str:
     return "iobes" if any(tag[:2] in ("E-", "S-") for tag in tags) else "bio"
 
 
-def read_sentences(path: str, tag_scheme: str, label: str | int | None = None) -> TaggedSentences:
+def read_sentences(
+    path: str, tag_scheme: str, label: str | int | None = None, cut: bool = True
+) -> TaggedSentences:
     """Reads sentences of tagged words, in the scheme "bio" or "iobes".
 
     The file has CoNLL columns, of which `label` is that of the tags, from 0, by default the last;
-    or annotated JSON Lines (.jsonl).
+    or annotated JSON Lines (.jsonl), whose words end at the borders of entities too if they are to
+    be `cut` there.
 
     Raises:
         ValueError: The file is wrong, or `label` is the name of a column.
     """
     column = -1 if label is None else label
     if path.lower().removesuffix(".gz").endswith((".jsonl", ".json")):
-        return tagged_words(read_entity_rows(path), tag_scheme)
+        return tagged_words(read_entity_rows(path), tag_scheme, cut)
     if isinstance(column, str):
         raise ValueError(f"`label` must be the number of a column. Received: label={column!r}")
     return in_scheme(read_conll(path, tag_column=column), tag_scheme)

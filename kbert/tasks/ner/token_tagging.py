@@ -191,7 +191,7 @@ class TokenTagging(WindowBatching):
             some = tf.gather(lengths, chosen)
             part = tf.gather(probabilities, chosen)
             dense = part.to_tensor(0.0, shape=(None, None, self.model.num_labels))
-            rules = tag_rules(self.model.tag_names)
+            rules = tag_rules(self.model.tag_names, getattr(self.model, "strict_tags", True))
             path = best_path(tf.math.log(dense + _SMALLEST) + bias, some, rules)
             found = find_entities(path, dense, some, self.model.tag_names)
             words = tf.gather_nd(path, tf.where(tf.sequence_mask(some, tf.shape(path)[1])))

@@ -97,6 +97,7 @@ class QuestionAnsweringTask(QuestionTask):
     compared = ("f1", "exact_match")
     pictures = ("attention", "span")
     has_answer_file = True
+    metric_scale = 100.0
     columns = ()
     settings = ("stride", "max_question_length", "max_answer_length")
     options = (

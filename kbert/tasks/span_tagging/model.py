@@ -164,7 +164,7 @@ class SpanTagger(TokenClassification):
         rows = self.batching.predict_columns(self.read_with_biases, [questions, contexts])
         return {
             bias: [
-                [(int(s), int(e)) for s, e in zip(row[f"starts_{i}"], row[f"ends_{i}"]) if e]
+                [(int(s), int(e)) for s, e in zip(row[f"starts_{i}"], row[f"ends_{i}"]) if e > s]
                 for row in rows
             ]
             for i, bias in enumerate(OUTSIDE_BIASES)

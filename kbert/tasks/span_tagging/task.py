@@ -25,6 +25,7 @@ class SpanTaggingTask(QuestionTask):
     page = "spans"
     outputs = ("count", "starts")
     answer_keys = ("answers",)
+    answer_list = "answers"
     by_places = True
     compared = ("span_overlap_f1", "span_exact_f1")
     columns = ()
@@ -78,7 +79,8 @@ def measure_spans(
         return {**found[best], "outside_bias": best}
     rows = model.predict(examples)
     predicted = [
-        [(int(row["starts"][i]), int(row["ends"][i])) for i in range(row["count"])] for row in rows
+        [(int(start), int(end)) for start, end in zip(row["starts"], row["ends"]) if end > start]
+        for row in rows  # a blank alone, where tokens are bytes, is no answer
     ]
     return {**exact_and_overlap_f1(true, predicted), "outside_bias": model.outside_bias}
 

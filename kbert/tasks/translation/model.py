@@ -347,6 +347,7 @@ class Translator(Translation):
                 f"`texts` must be a list of str or bytes. Received: a {type(texts).__name__}"
             )
         settings = [getattr(self, name) for name in (*_SEARCH, "shortlist")] + adapter_states(self)
+        settings.append(getattr(self.transformer, "branch_weights", None))
         translate = cached_graph(self, self.translate, settings, text_specs(False))
         sizes = np.array([len(text) for text in read], "int64")
         # Without texts, an empty batch provides the shapes of the outputs.

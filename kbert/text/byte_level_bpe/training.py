@@ -1,7 +1,7 @@
 """Training of a byte-level BPE, from texts to a vocabulary and its merges."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from kbert.extras import install_extra
 from kbert.text.vocabulary import ROBERTA_TOKENS, Vocabulary
@@ -28,6 +28,7 @@ def train_byte_level_bpe(
 
     Raises:
         ImportError: The package tokenizers is missing.
+        TypeError: `texts` are no strings.
         ValueError: `vocabulary_size` is too small.
 
     Source: Hugging Face `tokenizers`' BpeTrainer, with which models of RoBERTa are made.
@@ -38,14 +39,16 @@ def train_byte_level_bpe(
         raise ImportError(
             f"Training a byte-level BPE needs tokenizers: {install_extra('bpe')}"
         ) from error
-    if vocabulary_size < LEAST_VOCABULARY_SIZE:
+    if not isinstance(vocabulary_size, int) or vocabulary_size < LEAST_VOCABULARY_SIZE:
         raise ValueError(
-            f"`vocabulary_size` must be at least {LEAST_VOCABULARY_SIZE}, for the special tokens "
-            f"and 256 bytes. Received: vocabulary_size={vocabulary_size}"
+            f"`vocabulary_size` must be an integer of at least {LEAST_VOCABULARY_SIZE}, for the "
+            f"special tokens and 256 bytes. Received: vocabulary_size={vocabulary_size!r}"
         )
+    if isinstance(texts, str | bytes) or not isinstance(texts, Iterable):
+        raise TypeError(f"`texts` must be several texts. Received: {texts!r:.80}")
     learner = tokenizers.ByteLevelBPETokenizer()
     learner.train_from_iterator(
-        texts,
+        _strings(texts),
         vocab_size=vocabulary_size,
         min_frequency=_LEAST_COUNT,
         show_progress=False,
@@ -55,3 +58,10 @@ def train_byte_level_bpe(
     merges = json.loads(learner.to_str())["model"]["merges"]
     vocabulary = Vocabulary(sorted(ids, key=ids.__getitem__), ROBERTA_TOKENS)
     return vocabulary, [(left, right) for left, right in merges]
+
+
+def _strings(texts: Iterable[str]) -> Iterator[str]:
+    for text in texts:
+        if not isinstance(text, str):
+            raise TypeError(f"`texts` must hold strings. Received: {text!r:.80}")
+        yield text

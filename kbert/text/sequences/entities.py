@@ -47,10 +47,11 @@ def entity_types(tags: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(split_tag(tag)[1] for tag in tags if tag != "O"))
 
 
-def tag_rules(tags: Sequence[str]) -> TagRules:
+def tag_rules(tags: Sequence[str], strict: bool = True) -> TagRules:
     """Returns the rules of BIO (IOB2) tags, or of IOBES if there are E- or S- tags.
 
-    Tags are "O", and "B", "I", "E", "S" with or without "-TYPE".
+    Tags are "O", and "B", "I", "E", "S" with or without "-TYPE". Where BIO is not `strict`, an I-
+    may stand anywhere, as in IOB1.
 
     Source: Ramshaw and Marcus 1995; Ratinov and Roth 2009 (as BILOU).
     """
@@ -59,6 +60,8 @@ def tag_rules(tags: Sequence[str]) -> TagRules:
 
     def follows(previous: tuple[str, str], following: tuple[str, str]) -> bool:
         is_open = previous[0] in ("B", "I")
+        if not strict and not closing:
+            return True
         if following[0] in ("I", "E"):
             return is_open and previous[1] == following[1]
         return not (closing and is_open)
@@ -71,9 +74,9 @@ def tag_rules(tags: Sequence[str]) -> TagRules:
     )
 
 
-def unreachable_tags(tags: Sequence[str]) -> list[str]:
+def unreachable_tags(tags: Sequence[str], strict: bool = True) -> list[str]:
     """Returns the tags that no valid sequence contains, such as "I-PER" without "B-PER"."""
-    rules = tag_rules(tags)
+    rules = tag_rules(tags, strict)
     from_begin, to_end = rules.begin, rules.end
     for _ in tags:
         from_begin = from_begin | (from_begin[:, np.newaxis] & rules.follow).any(axis=0)
@@ -116,17 +119,20 @@ def find_entities(
     """Extracts entities from allowed tags, as graph code.
 
     `path`, int32 (B, U), is from `best_path`; probabilities are float32 (B, U, C), and lengths the
-    words of each row, int32 (B,).
+    words of each row, int32 (B,). An I- behind another type or behind O begins an entity.
     """
     split = [split_tag(tag) for tag in tags]
     types = entity_types(tags)
     real = tf.sequence_mask(lengths, tf.shape(path)[1])
     inside = tf.gather(tf.constant([p != "O" for p, _ in split]), path) & real
+    kinds = tf.constant([types.index(kind) if p != "O" else -1 for p, kind in split], tf.int32)
+    of_kind = tf.gather(kinds, path)
+    before = tf.pad(of_kind[:, :-1], [[0, 0], [1, 0]], constant_values=-1)
     continues = tf.gather(tf.constant([p in ("I", "E") for p, _ in split]), path) & real
+    continues &= tf.equal(before, of_kind)
     begins = inside & ~continues
     ends = inside & ~tf.pad(continues[:, 1:], [[0, 0], [0, 1]])
     from_cells, to_cells = (tf.where(side) for side in (begins, ends))  # (entities, 2)
-    kinds = tf.constant([types.index(kind) if p != "O" else 0 for p, kind in split], tf.int32)
     chosen = tf.where(inside, tf.gather(probabilities, path, batch_dims=2), 0.0)
     # In float64: a difference of sums over a whole text.
     sums = tf.pad(tf.cumsum(tf.cast(chosen, tf.float64), axis=1), [[0, 0], [1, 0]])

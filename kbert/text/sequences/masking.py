@@ -125,10 +125,10 @@ class TokenMasking:
         shown = tf.where(fate < _CHANGED, other, targets)
         shown = tf.where(fate < _MASKED, self.vocabulary.mask_id, shown)
         rows = tf.broadcast_to(tf.range(tf.shape(positions)[0])[:, tf.newaxis], tf.shape(positions))
-        cells = tf.stack([rows, positions], axis=-1)
-        # Padding writes the present value.
-        written = tf.where(real, shown, targets)
-        token_ids = tf.tensor_scatter_nd_update(token_ids, cells, written)
+        # Padding writes into a column behind the last, which is cut off again.
+        cells = tf.stack([rows, places], axis=-1)
+        wide = tf.tensor_scatter_nd_update(tf.pad(token_ids, [[0, 0], [0, 1]]), cells, shown)
+        token_ids = tf.ensure_shape(wide[:, :width], token_ids.shape)
         return Masked(token_ids, positions, tf.where(real, targets, -1))
 
 

@@ -12,7 +12,7 @@ import tensorflow as tf
 from kbert.text.graph_functions import kept_values, row_ids
 from kbert.text.tokenizer import TokenOffsets
 from kbert.text.vocabulary import Vocabulary
-from kbert.text.wordpiece.normalization import PUNCTUATION, code_points
+from kbert.text.wordpiece.normalization import IDEOGRAPHS, PUNCTUATION, code_points, is_member
 
 _MARKS = frozenset(code_points(PUNCTUATION).tolist())
 # These belong to the word that they begin: @user, #topic.
@@ -62,7 +62,7 @@ def text_words(offsets: TokenOffsets, vocabulary: Vocabulary) -> Units:
     """Finds the words of running text, as graph code.
 
     A word is what lies between spaces, without the punctuation before and after it; each such mark
-    is a word of its own, as is an English 's.
+    is a word of its own, as is an English 's. So is each ideograph, where it is a token.
     """
     ids = offsets.token_ids.values
     byte_level = vocabulary.special_tokens.byte_level
@@ -77,7 +77,15 @@ def text_words(offsets: TokenOffsets, vocabulary: Vocabulary) -> Units:
     if not byte_level:
         # A word may contain characters of no token: accents, zero-width characters.
         inside = [vocabulary.continues_word(token) for token in vocabulary.tokens]
-        apart &= ~tf.gather(tf.constant(inside), ids)
+        continues = tf.gather(tf.constant(inside), ids)
+        apart &= ~continues
+        ideographs = is_member(IDEOGRAPHS)
+        alone = [
+            len(text) == 1 and bool(ideographs[ord(text)]) and not goes_on
+            for text, goes_on in zip(texts, inside, strict=True)
+        ]
+        is_ideograph = tf.gather(tf.constant(alone), ids)
+        apart |= is_ideograph | tf.roll(is_ideograph, 1, axis=0) & ~continues
     gap = _first_of_row(offsets) | apart
     last_of_word = tf.roll(gap, -1, axis=0)  # the first token of all begins a row
     # @ and # before a letter or digit belong to the word.

@@ -3,7 +3,7 @@
 import math
 import shutil
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -61,7 +61,7 @@ class EpochRecord(keras.callbacks.Callback):
     Args:
         validation: The validation examples, or None.
         monitor: The metric that epochs are compared by.
-        tokens: Real tokens of an epoch of training.
+        tokens: Real tokens of an epoch of training, or of each.
         folder: Folder of the best epoch's weights, in kbert's format; None keeps none.
 
     Attributes:
@@ -75,7 +75,7 @@ class EpochRecord(keras.callbacks.Callback):
         config: AnyConfig,
         validation: Measuring | None,
         monitor: str,
-        tokens: int,
+        tokens: int | Sequence[int],
         folder: Path | None,
         log: RunLog,
     ) -> None:
@@ -92,6 +92,9 @@ class EpochRecord(keras.callbacks.Callback):
         self._step = self._done = 0  # in all, and of this `fit` in the running epoch
         self._measured_on = ""
         self._compiles = True  # in the first epoch of a process
+
+    def _tokens_of(self, epoch: int) -> int:
+        return self._tokens if isinstance(self._tokens, int) else self._tokens[epoch]
 
     @property
     def kept(self) -> Path:
@@ -162,7 +165,7 @@ class EpochRecord(keras.callbacks.Callback):
             "epoch": epoch + 1,
             "training": training,
             "seconds": seconds,
-            "tokens_per_second": self._tokens / seconds,
+            "tokens_per_second": self._tokens_of(epoch) / seconds,
         }
         if self._validation is not None:
             record["validation"] = self._measured(self._validation)

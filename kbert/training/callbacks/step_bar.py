@@ -40,7 +40,7 @@ def step_bar(
     """
     tell_stage("compiling the first step")
     if not draws_bar():
-        yield [] if log is None else [StepLines(log, None if steps is None else done)]
+        yield [] if log is None else [StepLines(log, done, in_intervals=steps is not None)]
         return
     columns = (
         rich_progress.SpinnerColumn(),  # the first step takes long, and moves nothing else
@@ -131,29 +131,34 @@ class StepBar(keras.callbacks.Callback):
 class StepLines(keras.callbacks.Callback):
     """Logs loss and speed every 30 seconds within an epoch or interval.
 
-    In intervals, steps are counted on from the `done` ones; None counts those of each epoch.
+    Steps are counted on from the `done` ones of an earlier process: in intervals all of them, else
+    those of each epoch.
     """
 
-    def __init__(self, log: RunLog, done: int | None = None) -> None:
+    def __init__(self, log: RunLog, done: int = 0, in_intervals: bool = False) -> None:
         super().__init__()
-        self._log, self._done = log, done
+        self._log, self._done, self._in_intervals = log, done, in_intervals
         self._begin = self._last = 0.0
 
     def on_epoch_begin(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         """Starts the clock."""
         self._begin = self._last = time.perf_counter()
-        self._before = self._done or 0
+        self._before = self._done
 
     def on_train_batch_end(self, batch: int, logs: dict[str, Any] | None = None) -> None:
         """Logs a line if it is time."""
         done, now = steps_done(batch, self.params), time.perf_counter()
-        if self._done is not None:
-            self._done = self._before + done
+        self._done = self._before + done
         if now - self._last < _SECONDS_BETWEEN_LINES:
             return
         self._last = now
         loss, speed = float((logs or {}).get("loss", math.nan)), done / (now - self._begin)
-        self._log.line(f"  step {self._before + done}: loss {loss:.4f}, {speed:.2f} steps/s")
+        self._log.line(f"  step {self._done}: loss {loss:.4f}, {speed:.2f} steps/s")
+
+    def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
+        """Begins to count again, where epochs are counted by themselves."""
+        if not self._in_intervals:
+            self._done = 0
 
 
 class _Speed(rich_progress.ProgressColumn):

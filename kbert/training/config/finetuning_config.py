@@ -21,13 +21,13 @@ from kbert.options.configuration import (
 )
 from kbert.options.kinds import choice, flag, grid, number, option, rate, text, whole
 from kbert.tasks.embedding.options import EmbeddingOptions
+from kbert.tasks.finetuned_task import TFDS, FinetunedTask
 from kbert.tasks.multi_label.options import MultiLabelOptions
 from kbert.tasks.ner.options import EntityOptions
 from kbert.tasks.options import TaskOptions
 from kbert.tasks.question_answering.options import QuestionOptions
 from kbert.tasks.registry import FINETUNED, finetuned_task, finetuned_tasks
 from kbert.tasks.span_tagging.options import SpanOptions
-from kbert.tasks.task import TFDS, FinetunedTask
 
 TASKS = FINETUNED
 SCRATCH = "scratch:"

@@ -14,7 +14,7 @@ from kbert.options.configuration import (
     wrong,
 )
 from kbert.options.kinds import choice, column, flag, number, option, rate, text, whole
-from kbert.tasks.task import TFDS
+from kbert.tasks.finetuned_task import TFDS
 from kbert.training.config.architecture_options import (
     ARCHITECTURE_OPTIONS,
     ArchitectureOptions,

@@ -4,7 +4,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -58,14 +58,25 @@ def read_tasks_data(config: MultiTaskConfig) -> TasksData:
     return TasksData(found)
 
 
-def task_metrics(found: Mapping[str, dict[str, Any]], monitors: Mapping[str, str]) -> Any:
+class Monitored(NamedTuple):
+    """The metric that a task is compared by, and what it is at most."""
+
+    metric: str
+    scale: float = 1.0
+
+
+def task_metrics(found: Mapping[str, dict[str, Any]], monitors: Mapping[str, Monitored]) -> Any:
     """Returns the metrics of several tasks as one dict, "TASK_METRIC", after the mean over them.
 
-    The mean is of the metric that each task is compared by.
+    The mean is of the metric that each task is compared by, percents as fractions.
     """
     if not found:
         return {}
-    mean = statistics.fmean(found[name][monitors[name]] for name in found)
+    mean = statistics.fmean(
+        found[name][monitored.metric] / monitored.scale
+        for name, monitored in monitors.items()
+        if name in found
+    )
     flat = {f"{name}_{key}": value for name, one in found.items() for key, value in one.items()}
     return {MEAN: mean, **flat}
 
@@ -75,7 +86,7 @@ class MeasuredTasks:
     """The validation examples of several tasks; of each the metric that it is compared by."""
 
     parts: Mapping[str, Any]
-    monitors: Mapping[str, str]
+    monitors: Mapping[str, Monitored]
 
     def measured(self, model: MultiTaskModel) -> dict[str, Any]:
         """Returns the metrics of the models of the tasks."""
@@ -84,7 +95,7 @@ class MeasuredTasks:
             with model.alone(name) as one:
                 found[name] = part.measured(one)
         every: dict[str, Any] = task_metrics(found, self.monitors)
-        kept = (MEAN, *(f"{name}_{metric}" for name, metric in self.monitors.items()))
+        kept = (MEAN, *(f"{name}_{one.metric}" for name, one in self.monitors.items()))
         return {name: value for name, value in every.items() if name in kept}
 
 
@@ -117,7 +128,8 @@ class MultiTaskTraining(EpochRecipe):
         self.order = order_of(sha256, config.strategy == TPU, *options)
         plans = [self._plan(epoch) for epoch in range(config.epochs)]
         self._steps = [len(plan) for plan in plans]
-        self._tokens = int(self._mixed.packed.lengths[np.concatenate(plans[0])].sum())
+        lengths = self._mixed.packed.lengths
+        self._tokens = [int(lengths[np.concatenate(plan)].sum()) for plan in plans]
         compile_models(self.model, config, data, sum(self._steps))
         self.report = self._report(data, plans[0])
         self.report |= {**hashes, "warnings": list(self.log.warnings)}
@@ -181,7 +193,7 @@ class MultiTaskTraining(EpochRecipe):
 
     def _monitor(self) -> str:
         name = self.config.monitor
-        return MEAN if name == MEAN else f"{name}_{self._monitors[name]}"
+        return MEAN if name == MEAN else f"{name}_{self._monitors[name].metric}"
 
     def batches(self, epoch: int, batch: int) -> Any:
         config, cut = self.config, dict[str, Any](batch_sizes(self.config))
@@ -237,13 +249,13 @@ def compile_models(
     )
 
 
-def _monitored(name: str, config: Any, data: RunData) -> str:
+def _monitored(name: str, config: Any, data: RunData) -> Monitored:
     metric = monitored_metric(config, data)
     if metric in losses():  # the mean over tasks would be of no use
         raise ValueError(
             f"tasks.{name}: `monitor` must be a metric that rises. Received: monitor={metric!r}"
         )
-    return metric
+    return Monitored(metric, finetuned_task(config.task).metric_scale)
 
 
 def _lines(report: dict[str, Any]) -> str:

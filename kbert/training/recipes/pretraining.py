@@ -129,7 +129,8 @@ class Pretraining(Recipe):
         if text is not None:
             held_out = sources.validation_batches(config, text, model.tokenizer, steps)
         with step_bar(position.step, steps=config.steps, log=self.log) as bar:
-            callbacks = [*bar, record, *tensorboard(config, folder)]
+            # The record last: it may end the training, which the others must have heard of.
+            callbacks = [*bar, *tensorboard(config, folder), record]
             while record.position.step < config.steps:
                 self._fit_intervals(callbacks, held_out)
 

@@ -191,7 +191,7 @@ class EpochRecipe(Recipe):
         config = self.config
         record = self.record = self.new_record(folder)
         position = position_in(folder / STATES, self.model, self.order)
-        measured_on = self.report.get("validation_sha256", "")
+        measured_on = validation_hashes(self.report)
         record.restore(position.told, position.batch, position.step, measured_on)
         own = self.callbacks(folder, position)
         if position.step:
@@ -215,6 +215,12 @@ class EpochRecipe(Recipe):
                 callbacks=[*bar, record, *own, *tensorboard(config, folder), saver],
                 verbose=0,
             )
+
+
+def validation_hashes(report: Mapping[str, Any]) -> str:
+    """Returns the hash of the validation examples of a run's report; of several tasks, all."""
+    keys = sorted(key for key in report if key.endswith("validation_sha256"))
+    return "".join(report[key] for key in keys)
 
 
 def environment() -> dict[str, Any]:

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from kbert.tasks.finetuned_task import FinetunedTask
 from kbert.tasks.load import load
 from kbert.tasks.registry import task_of
-from kbert.tasks.task import FinetunedTask
 from kbert.training.runs.run_directory import model_of
 
 

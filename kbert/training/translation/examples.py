@@ -15,7 +15,7 @@ from typing import Any
 from kbert.data.tfds_examples import read_tfds_translations
 from kbert.data.translation.parallel_text import ParallelText, read_parallel, read_parallel_tsv
 from kbert.storage.files import atomic_directory
-from kbert.tasks.task import TFDS
+from kbert.tasks.finetuned_task import TFDS
 from kbert.text.subword import Subword
 from kbert.text.subword_training import train_subwords
 from kbert.training.config.translation_config import PARTS, TranslationConfig
@@ -123,7 +123,8 @@ def run_subwords(config: TranslationConfig, data: TranslationData, kept: Path | 
     if config.source_subwords is not None:
         source = Subword.from_file(config.source_subwords)
         target = config.target_subwords
-        return source, source if target is None else Subword.from_file(target)
+        other = source if target is None else Subword.from_file(target)
+        return source, source if other == source else other
     sides = [data.train.sources, data.train.targets or []]
     if config.subwords == "joint":
         joint = _learned(sides, config)

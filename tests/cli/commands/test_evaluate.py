@@ -1,9 +1,11 @@
 import json
+import shutil
 
 import pytest
 from typer.testing import CliRunner
 
 from kbert.cli.main import app
+from kbert.data.classification.glue_tasks import glue_task, submission_name
 from kbert.training.runs.run_directory import load_run
 
 
@@ -59,6 +61,10 @@ def test_glue_and_its_submission(tiny, tmp_path):
 def test_bad_input_is_told(finished_run, tiny, tmp_path):
     wrong = tmp_path / "wrong.tsv"
     wrong.write_text("text\tlabel\ngood\tsideways\n")
+    together = shutil.copytree(finished_run, tmp_path / "together")
+    (together / "config.yaml").write_text(
+        "task: multi-task\nencoder: e\noutput: o\ntasks: {a: {train: t.tsv}, b: {train: t.tsv}}\n"
+    )
     for arguments, message in (
         ([finished_run], "must have a run and then a file"),
         ([finished_run, "--glue", "sst2"], "`--data` must be the folder of GLUE"),
@@ -66,8 +72,35 @@ def test_bad_input_is_told(finished_run, tiny, tmp_path):
         ([finished_run, wrong], "the label must be one of `down`, `up`. Received: 'sideways'"),
         ([finished_run, tiny.pairs, "--label", "score"], "must be single texts, as the model"),
         ([finished_run, tmp_path / "none.tsv"], "none.tsv"),
+        ([together, tiny.texts["test"]], "`RUN` must be of one task: "),
         ([finished_run, tiny.texts["test"], "--submission", tmp_path], "together with `--glue`"),
     ):
         result = invoke(*arguments)
         assert result.exit_code == 2, arguments
         assert message in result.stderr and result.stdout == ""
+
+
+def test_columns_that_a_task_does_not_read(monkeypatch, finished_run, tiny):
+    for task, option in (
+        ("question-answering", "--text-a"),
+        ("multiple-choice", "--label"),
+        ("ner", "--text-b"),
+    ):
+        monkeypatch.setattr("kbert.cli.actions.model_kinds.task_of", lambda run, task=task: task)
+        result = invoke(finished_run, tiny.texts["test"], option, "x")
+        assert result.exit_code == 2
+        told = f"`{option}` must be left out for {task}, whose columns have fixed names. Received"
+        assert told in result.stderr
+
+
+def test_what_would_be_written_is_looked_at_first(finished_run, tiny, tmp_path):
+    of_glue = ["--glue", "mnli", "--data", tmp_path]
+    for arguments, message in (
+        ([finished_run, tiny.texts["test"], "--predictions", tmp_path], "must be a file. Receiv"),
+        ([finished_run, *of_glue, "--submission", "up"], "`--split` must be one of test, test_ma"),
+        ([finished_run, tiny.texts["test"], "--split", "test"], "together with `--glue`"),
+        ([finished_run, *of_glue, "--label", "x"], "`--label` must be left out with --glue"),
+    ):
+        result = invoke(*arguments)
+        assert result.exit_code == 2 and message in result.stderr, result.stderr
+    assert submission_name(glue_task("mnli"), "test-mismatched") == "MNLI-mm.tsv"

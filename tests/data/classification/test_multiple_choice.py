@@ -1,8 +1,12 @@
 """Multiple-choice examples. Rows were written for these tests; expected values by hand."""
 
+import csv
+import io
+import json
+
 import pytest
 
-from kbert.data.classification.multiple_choice import read_choice_examples
+from kbert.data.classification.multiple_choice import check_choice_columns, read_choice_examples
 
 # The header of the official train.csv and val.csv; the first column has no name.
 HEADER = (
@@ -51,6 +55,19 @@ def test_json_lines(tmp_path):
     assert examples.choices == [["wet", "dry"], ["hot", "cold"]]
     assert (examples.labels, examples.ids) == ([0, 1], ["a", "b"])
     assert read_choice_examples(path, labeled=False).labels is None
+
+
+def test_swag_as_json_lines(tmp_path):
+    columns = HEADER.strip().split(",")
+    rows = csv.DictReader(io.StringIO(HEADER + ROWS))
+    text = "".join(json.dumps({name: row[name] for name in columns}) + "\n" for row in rows)
+    path = write(tmp_path / "d.jsonl", text)
+    check_choice_columns(path)
+    found = read_choice_examples(path)
+    expected = read_choice_examples(write(tmp_path / "val.csv", HEADER + ROWS))
+    assert (found.contexts, found.choices, found.labels) == (
+        *(expected.contexts, expected.choices), expected.labels
+    )
 
 
 @pytest.mark.parametrize(

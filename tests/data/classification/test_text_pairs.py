@@ -53,6 +53,22 @@ def test_columns_are_given(tmp_path):
     assert read_text_examples(path, "title").text_b is None
 
 
+def test_a_column_given_twice_is_refused(tmp_path):
+    path = write(tmp_path / "d.tsv", "text\tother\tlabel\na\tb\tx\n")
+    for given, names in (
+        ({"text_a": "text", "text_b": "text"}, "`text_a` and `text_b`"),
+        ({"text_b": "text"}, "`text_a` and `text_b`"),
+        ({"label": "text"}, "`text_a` and `label`"),
+        ({"text_a": "other", "text_b": "label"}, "`text_b` and `label`"),
+    ):
+        for read in (read_text_examples, check_text_columns, read_label_set_examples):
+            with pytest.raises(ValueError, match=f"d.tsv: {names} must be different columns. Rec"):
+                read(path, **given)
+    path = write(tmp_path / "n.tsv", "a\tb\n")
+    with pytest.raises(ValueError, match="different columns. Received: 0 for both"):
+        read_text_examples(path, text_a=0, label=0)
+
+
 def test_columns_by_index_mean_no_header(tmp_path):
     path = write(tmp_path / "d.tsv", "s1\t1\t\tfirst\ns2\t0\t*\tsecond\n")
     examples = read_text_examples(path, text_a=3, label=1)

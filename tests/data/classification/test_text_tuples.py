@@ -44,6 +44,7 @@ def test_columns_by_name_and_by_index(tmp_path):
         ("x\ty\na\tb\n", {}, "line 1: `text_a` and `text_b` must be given where no columns"),
         ("x\ty\na\tb\n", {"text_a": "x"}, "`text_a` and `text_b` must be given together for pair"),
         ("x\ty\na\tb\n", {"text_a": "x", "text_b": "z"}, "have a column `z`"),
+        ("x\ty\na\tb\n", {"text_a": "x", "text_b": "x"}, "must be different columns. Rece"),
         ("text_a\ttext_b\tscore\na\tb\thigh\n", {}, "line 2, column `score`"),
         (
             "anchor\tpositive\tnegative\tscore\na\tb\tc\t1\n",

@@ -45,3 +45,34 @@ def test_a_word_goes_on_with_combining_marks(text, place, words):
     found = tagged_words(examples(text, (start, start + len(words[place]), "LOC")))
     assert found.words == [words]
     assert found.tags == [["B-LOC" if i == place else "O" for i in range(len(words))]]
+
+
+@pytest.mark.parametrize(
+    "text, words",
+    [
+        ("Kranken\u00adhaus Bonn", ["Kranken\u00adhaus", "Bonn"]),
+        ("\u200fBonn\u200f liegt", ["Bonn", "liegt"]),
+        ("I \u2764\ufe0f Bonn", ["I", "\u2764", "Bonn"]),
+        ("\u200bBonn", ["Bonn"]),
+    ],
+)
+def test_what_tokenizers_drop_is_no_word(text, words):
+    found = tagged_words(examples(text, (0, len(text), "LOC")))
+    assert found.words == [words]
+    assert found.tags == [["B-LOC", *["I-LOC"] * (len(words) - 1)]]
+
+
+def test_each_ideograph_is_a_word():
+    found = tagged_words(examples("我在北京大学工作。a中b", (2, 4, "LOC")))
+    assert found.words == [[*"我在北京大学工作。", "a", "中", "b"]]
+    assert found.tags == [["O", "O", "B-LOC", "I-LOC", *["O"] * 8]]
+
+
+def test_words_to_be_measured_on_do_not_tell_where_entities_are():
+    text = "pre-Paris NewYork-based, Ann"
+    entities = [(4, 9, "LOC"), (10, 13, "X"), (13, 17, "LOC"), (25, 28, "PER")]
+    found = tagged_words(examples(text, *entities), cut=False)
+    assert found.words == [["pre-Paris", "NewYork-based", ",", "Ann"]]
+    # Of two within a word the first one counts.
+    assert found.tags == [["B-LOC", "B-X", "O", "B-PER"]]
+    assert tagged_words(examples(text, *entities)).words[0][:4] == ["pre", "-", "Paris", "New"]

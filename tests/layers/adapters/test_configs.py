@@ -41,6 +41,13 @@ def test_a_name_has_the_defaults_of_its_kind():
             {"kind": "lora", "r": 3},
             "`config` of lora must have no other keys than rank, alpha, targets. Received: r",
         ),
+        ({"kind": ["lora"]}, "`config` must be one of houlsby, pfeiffer, lora. Received: "),
+        ({"kind": "lora", "targets": "query"}, "`targets` must be a list .*Received: 'query'"),
+        ({"kind": "lora", "rank": "4"}, "`rank` must be an integer of at least 1. Received: '4'"),
+        ({"kind": "lora", "rank": True}, "`rank` must be an integer .*Received: True"),
+        ({"kind": "lora", "alpha": float("nan")}, "`alpha` must be a finite number .*: nan"),
+        ({"kind": "pfeiffer", "adapter_dim": 2.5}, "`adapter_dim` must be an integer .*: 2.5"),
+        ({"kind": "pfeiffer", "initializer_range": -1}, "`initializer_range` must be a .*: -1"),
     ],
 )
 def test_errors(given, message):

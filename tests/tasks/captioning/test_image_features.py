@@ -6,6 +6,7 @@ from typing import Any
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from kbert.models.captioning.feature_extractor import FeatureExtractor
 from kbert.tasks.captioning import image_features as module
@@ -34,6 +35,20 @@ def computations(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
     monkeypatch.setattr(module, "_computed", counted)
     return seen
+
+
+def test_pixels_of_any_layout(tmp_path: Path):
+    model, views = shared_captioner(), list(IMAGES[:3, ..., ::-1])  # of other colors, not copied
+    found = image_features(model, views, tmp_path / "features")
+    np.testing.assert_array_equal(found, image_features(model, np.array(views), tmp_path / "more"))
+
+
+def test_numbers_that_are_too_large_are_told(monkeypatch: pytest.MonkeyPatch):
+    model = small_captioner()
+    large = np.full((2, 16, 6), 1e6, "float32")
+    monkeypatch.setattr(FeatureExtractor, "__call__", lambda self, x, **_: tf.constant(large))
+    with pytest.raises(ValueError, match="`network` must have features that half precision holds"):
+        image_features(model, IMAGES[:2], None)
 
 
 def test_they_are_those_of_the_network(files: list[bytes], tmp_path: Path):

@@ -95,3 +95,11 @@ def test_official_metrics_come_first():
 def test_metrics_that_epochs_may_be_compared_by():
     assert TASK.monitors(["a", "b", "c"]) == ["accuracy", "cross_entropy", "macro_f1", "matthews"]
     assert TASK.monitors(["a", "b"])[-1] == "f1"
+
+
+def test_the_entropy_of_soft_labels_is_that_of_training():
+    soft = np.array([[0.6, 0.4], [1.0, 0.0]])
+    sure = np.array([[1.0, 0.0], [1.0, 0.0]])
+    found = TASK.measure_predictions(soft, soft, ["a", "b"])["cross_entropy"]
+    assert found == pytest.approx(-(0.6 * np.log(0.6) + 0.4 * np.log(0.4)) / 2)
+    assert found < TASK.measure_predictions(soft, sure, ["a", "b"])["cross_entropy"]

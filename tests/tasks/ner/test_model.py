@@ -359,6 +359,24 @@ def test_saved_and_loaded(tmp_path, format):
         np.testing.assert_array_equal(found[name], value)
 
 
+def test_the_tags_of_others_may_be_those_of_iob1(tmp_path):
+    model = small()
+    assert model.strict_tags and model.get_config()["strict_tags"]
+    theirs = model.save_pretrained(tmp_path / "theirs", format="huggingface")
+    loaded = EntityRecognizer.from_pretrained(theirs, max_sequence_length=24, stride=8)
+    assert not loaded.strict_tags
+    strict = {"max_sequence_length": 24, "stride": 8, "strict_tags": True}
+    assert EntityRecognizer.from_pretrained(theirs, **strict).strict_tags
+    again = EntityRecognizer.from_pretrained(loaded.save_pretrained(tmp_path / "ours"))
+    assert not again.strict_tags and again.get_config() == loaded.get_config()
+    inside = TAGS.index("I-PER")
+    bias = next(v for v in loaded.trainable_variables if v.shape == (len(TAGS),))
+    bias.assign(100.0 * np.eye(len(TAGS))[inside])
+    assert [one["label"] for one in loaded.answers(["good film"])[0]] == ["PER"]
+    # Without B-, labels are those of IOB1 alone.
+    assert small(["O", "I-PER"], strict_tags=False).labels == ["O", "I-PER"]
+
+
 def test_a_new_head_on_an_encoder(tmp_path):
     folder = small_encoder().save_pretrained(tmp_path / "encoder")
     (folder / "vocabulary.txt").write_text("".join(f"{t}\n" for t in VOCABULARY.tokens))

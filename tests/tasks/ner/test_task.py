@@ -29,6 +29,13 @@ def test_sentences_without_an_entity_teach_nothing(tiny, tmp_path):
         TASK.labels(config, nothing, None)
 
 
+def test_tags_without_a_type_are_no_entities(tiny, tmp_path):
+    config = tiny.reading(tmp_path / "o", "ner", tiny.sentences)
+    untyped = TaggedSentences([["a", "b"]], [["B", "O"]], [0], "x.conll", [1])
+    with pytest.raises(ValueError, match="x.conll: the tags must have the types .*such as B al"):
+        TASK.labels(config, untyped, None)
+
+
 def test_tag_names():
     assert tag_names(["A", "B"], "bio") == ["O", "B-A", "I-A", "B-B", "I-B"]
     assert tag_names(["A"], "iobes") == ["O", "B-A", "I-A", "E-A", "S-A"]

@@ -17,7 +17,7 @@ from kbert.tasks.translation.model import Translator
 from kbert.tasks.translation.saved_translator import save_ctranslate2
 from kbert.tasks.translation.task import TASK
 from tests.models.encoder_decoders import running_sums
-from tests.small_translator import LINES, small_subwords
+from tests.small_translator import LINES, small_subwords, small_translator
 
 TEXTS = ["the red ball", "a child reads", "two women"]
 # A line of the table is all that a model of another package needs.
@@ -114,3 +114,14 @@ def test_what_ctranslate2_has_not(trained: Translator, tmp_path: Path):
 def test_it_need_not_have_self_attention(trained: Translator):
     tokens, scores = TASK.attention(trained, TEXTS[:1])
     assert tokens and scores == []
+
+
+def test_forced_branches_count_for_what_was_translated_before():
+    model = small_translator(fused=True)
+    before = model.translation_columns(TEXTS)["score"]
+    model.transformer.force_branches((0.0, 1.0))
+    found = model.translation_columns(TEXTS)["score"]
+    new = small_translator(fused=True)
+    new.transformer.force_branches((0.0, 1.0))
+    np.testing.assert_allclose(found, new.translation_columns(TEXTS)["score"], rtol=1e-5)
+    assert np.abs(found - before).max() > 1e-3

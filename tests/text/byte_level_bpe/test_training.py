@@ -38,8 +38,12 @@ def test_trained_vocabulary_has_the_size_that_was_asked() -> None:
 
 def test_errors(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("tokenizers")
-    with pytest.raises(ValueError, match="must be at least 261, .* vocabulary_size=260"):
-        train_byte_level_bpe(TEXTS, 260)
+    for wrong in (260, "300", 300.5):
+        with pytest.raises(ValueError, match=f"at least 261, .* vocabulary_size={wrong!r}"):
+            train_byte_level_bpe(TEXTS, wrong)
+    for texts in ("abc", None, [b"abc"]):
+        with pytest.raises(TypeError, match="`texts` must "):
+            train_byte_level_bpe(texts, 300)
     monkeypatch.setitem(sys.modules, "tokenizers", None)
     with pytest.raises(ImportError, match=r'pip install "\.\[bpe\]"'):
         train_byte_level_bpe(TEXTS, 300)

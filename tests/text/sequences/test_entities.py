@@ -190,6 +190,25 @@ def test_entities_by_hand() -> None:
     assert [column.dtype for column in found] == [tf.int32] * 3 + [tf.float32]
 
 
+def test_an_entity_that_begins_with_i() -> None:
+    """IOB1: I- begins one behind O and behind another type; B- behind the same type."""
+    tags = ["I-X", "I-X", "B-X", "O", "I-Y", "I-X", "O"]
+    probabilities = np.full((1, 7, 5), 0.001, "float32")
+    for word, tag in enumerate(tags):
+        probabilities[0, word, BIO.index(tag)] = 0.9
+    lengths = tf.constant([7])
+    path = best_path(tf.math.log(probabilities), lengths, tag_rules(BIO, strict=False))
+    assert [BIO[tag] for tag in path.numpy()[0]] == tags
+    found = find_entities(path, tf.constant(probabilities), lengths, BIO)
+    assert found.first.to_list() == [[0, 2, 4, 5]] and found.last.to_list() == [[1, 2, 4, 5]]
+    assert found.kind.to_list() == [[0, 0, 1, 0]]
+    np.testing.assert_allclose(found.score[0], [0.9] * 4, rtol=1e-5)
+    strict = best_path(tf.math.log(probabilities), lengths, tag_rules(BIO))
+    assert [BIO[tag] for tag in strict.numpy()[0]] != tags
+    assert unreachable_tags(["O", "I-X"]) == ["I-X"]
+    assert unreachable_tags(["O", "I-X"], strict=False) == []
+
+
 def test_only_outside() -> None:
     path = found_path(np.full((1, 3, 1), 1.0, "float32"), [3], ("O",))
     assert path.tolist() == [[0, 0, 0]]

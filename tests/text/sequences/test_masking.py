@@ -216,3 +216,14 @@ def test_shapes_are_known_in_a_graph():
 def test_what_makes_no_sense(arguments, message):
     with pytest.raises(ValueError, match=message):
         TokenMasking(**{"vocabulary": VOCABULARY, "max_predictions": 5, **arguments})
+
+
+def test_a_first_token_that_is_ordinary_is_masked_too():
+    """Places behind the last prediction write nothing, least of all over the first token."""
+    ids = np.full((200, 8), FIRST, "int32")
+    real = np.ones_like(ids, bool)
+    shown, positions, targets = masked((5,), ids, real, np.arange(200))
+    of_first = (positions == 0) & (targets >= 0)
+    assert of_first.any() and (targets[:, 1:] == -1).all()  # one of eight, so four are padding
+    changed = (shown != ids).any(axis=1)
+    assert changed.mean() > 0.75 and changed[of_first.any(axis=1)].mean() > 0.75

@@ -107,6 +107,17 @@ def test_a_vocabulary_without_apostrophes() -> None:
     assert cuts(offsets, units, ["a's a"]) == [["a's", "a"]]
 
 
+def test_each_ideograph_is_a_word() -> None:
+    vocabulary = Vocabulary(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "a", "##b", *"我在北京。", "##京"])
+    text = "ab我在北京。a 龍京a"
+    offsets = WordPiece(vocabulary).tokenize_with_offsets(as_tensor([text]))
+    units = text_words(offsets, vocabulary)
+    assert cuts(offsets, units, [text]) == [[*"ab 我 在 北 京 。 a 龍 京 a".split()]]
+    whole = WordPiece(vocabulary, handle_cjk=False)  # 京 goes on with the word that 北 begins
+    offsets = whole.tokenize_with_offsets(as_tensor(["北京 我"]))
+    assert cuts(offsets, text_words(offsets, vocabulary), ["北京 我"]) == [["北京", "我"]]
+
+
 def test_every_token_is_a_word() -> None:
     offsets = TOKENIZER.tokenize_with_offsets(as_tensor(["ab c!", "", "d"]))
     units = every_token(offsets)

@@ -141,9 +141,9 @@ def test_elsewhere_nothing_is_drawn(monkeypatch, capsys):
     assert capsys.readouterr().err == "compiling the first step ...\n"
 
 
-@pytest.mark.parametrize("how, numbers", [({"epochs": 2}, (2, 1)), ({"steps": 9}, (5, 6))])
+@pytest.mark.parametrize("how, numbers", [({"epochs": 2}, (5, 1)), ({"steps": 9}, (5, 6))])
 def test_where_no_bar_is_drawn_a_line_comes_every_half_minute(how, numbers, monkeypatch, capsys):
-    """Three steps were done before, which count in intervals; each step takes 20 seconds."""
+    """Three steps were done before, of the first epoch or in all; each step takes 20 seconds."""
     clock = [100.0]
     monkeypatch.setattr(time, "perf_counter", lambda: clock[0])
     with step_bar(3, log=RunLog(), **how) as (lines,):

@@ -17,7 +17,7 @@ from kbert.training.callbacks.epoch_record import EpochRecord
 from kbert.training.callbacks.state_saver import Saving
 from kbert.training.config.multi_task_config import MultiTaskConfig
 from kbert.training.recipes import recipe as recipe_module
-from kbert.training.recipes.multi_task import read_tasks_data, task_metrics
+from kbert.training.recipes.multi_task import Monitored, read_tasks_data, task_metrics
 from kbert.training.run import look_first, train
 from kbert.training.runs.run_directory import load_run, write_config
 from tests.training.eager_steps import eager_functions, eager_steps
@@ -199,10 +199,15 @@ def test_what_does_not_fit(tiny: Tiny, tmp_path: Path):
 
 def test_metrics_of_tasks():
     found = {"a": {"f1": 0.5, "loss": 3.0}, "b": {"accuracy": 1.0}}
-    assert task_metrics(found, {"a": "f1", "b": "accuracy"}) == {
+    monitors = {"a": Monitored("f1"), "b": Monitored("accuracy")}
+    assert task_metrics(found, monitors) == {
         "mean": 0.75,
         "a_f1": 0.5,
         "a_loss": 3.0,
         "b_accuracy": 1.0,
     }
     assert task_metrics({}, {}) == {}
+    # Percents weigh no more than fractions.
+    percents = {"a": {"f1": 0.5}, "squad": {"f1": 80.0}}
+    monitors["squad"] = Monitored("f1", 100.0)
+    assert task_metrics(percents, monitors)["mean"] == pytest.approx(0.65)
