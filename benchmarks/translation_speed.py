@@ -44,7 +44,7 @@ def contenders(folder: Path, settings: dict[str, Any], python: str) -> list[Cont
         options["model"] = str(folder / options["model"])
         module = "contenders.kbert_translation"
         made.append(Contender(f"kbert {kind}{name}", module, WORKS, **options))
-    for kind, inter in (("float32", 1), ("float32", 2), ("int8", 2)):
+    for kind, inter in product(("float32", "int8"), (1, 2)):
         options = {**settings, "model": str(folder / "ctranslate2"), "type": kind}
         options |= {"inter": inter, "batch": BATCH}
         name = f"CTranslate2 {kind}, {inter} at a time"
