@@ -157,8 +157,11 @@ class BatchQueue:
         self._told(sum(one.rows for one in batch), time.monotonic() - batch[0].since)
         loop, stop = asyncio.get_running_loop(), CancellationManager()
 
+        def nobody_waits() -> bool:
+            return all(one.answer.cancelled() for one in batch)
+
         def gone(answer: "asyncio.Future[Answer]") -> None:
-            if all(one.answer.cancelled() for one in batch):
+            if nobody_waits():
                 stop.start_cancel()
 
         for one in batch:
@@ -170,7 +173,7 @@ class BatchQueue:
             run = functools.partial(self._run, batch[0].signature, inputs, stop)
             answers = await loop.run_in_executor(self._executor, _run_split, run, rows)
         except Exception as error:
-            if stop.is_cancelled:
+            if nobody_waits():  # not by `stop`, which TensorFlow cancels too when a call fails
                 return
             if len(batch) > 1:
                 # Only the faulty request gets the error.

@@ -29,6 +29,8 @@ class Doubler:
         self.stops.append(stop)
         self.gate.wait(5)
         self.batches.append(inputs["x"].reshape(-1).tolist())
+        if (inputs["x"] < 0).any():
+            stop.start_cancel()  # as TensorFlow does itself when a call fails
         if -1 in inputs["x"]:
             raise Refusal("INVALID_ARGUMENT", "minus one")
         if -2 in inputs["x"]:
@@ -43,7 +45,7 @@ def run(work, batching=BATCHING):
         with ThreadPoolExecutor(2) as executor:
             model = Doubler()
             queue = BatchQueue(model, batching, executor)
-            found = await work(queue, model)
+            found = await asyncio.wait_for(work(queue, model), 60)
             await queue.idle()
             return found
 

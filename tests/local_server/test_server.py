@@ -16,7 +16,9 @@ from kbert.local_server.model_store import ModelStore
 from kbert.local_server.server import LocalServer, ServerOptions, listening
 from kbert.serving.client.client import Client
 from kbert.serving.client.server_errors import Overloaded, Retries
+from kbert.serving.export.export import export
 from tests.local_server.conftest import FREE
+from tests.local_server.page_models import Sorter
 
 
 @pytest.mark.parametrize("protocol", ["rest", "grpc"])
@@ -121,6 +123,15 @@ def test_it_ends_in_order(meter: Path):
     quick = Retries(most=0)
     with Client(server.grpc_url, "meter", retries=quick) as client, pytest.raises(Overloaded):
         client.signatures()
+
+
+@pytest.mark.parametrize("most", [0, 4])
+def test_a_graph_that_fails_is_answered_at_once(tmp_path: Path, most: int):
+    export(Sorter(), tmp_path, max_batch_size=most)
+    with LocalServer(tmp_path, ServerOptions(**FREE)) as server:
+        url = f"{server.rest_url}/v1/models/sorter:predict"
+        for text, status in (("well", 200), ("fail", 400), ("well", 200)):
+            assert requests.post(url, json={"inputs": [text]}, timeout=10).status_code == status
 
 
 def test_a_server_that_fails_says_so_at_its_end(meter: Path, monkeypatch: pytest.MonkeyPatch):
