@@ -15,6 +15,7 @@ class FinetunedTask(Task):
     Arguments of its methods: `config` is the `RunConfig` of a run; `part` "train", "validation" or
     "test"; `examples` what `read` returned, and `train` those of training; `labels` the class names
     in the model's order, or None; `glue` the GLUE task whose official metrics apply, or None.
+    Methods that raise NotImplementedError have no default, as in `Task`.
 
     Attributes:
         settings: Keys of the configuration that are also arguments of the model's constructor.
