@@ -20,6 +20,7 @@ from kbert.checkpoints.arrays.checkpoint_files import (
 from kbert.checkpoints.arrays.encoder_layout import CAUSAL, EncoderLayout
 from kbert.checkpoints.arrays.tokenizer_files import (
     padding_id,
+    tokenizer_config,
     tokenizer_fields,
     write_tokenizer,
 )
@@ -198,28 +199,6 @@ def _write_names(
         kept = {BIAS: bias, _OWN_BIAS: bias, **kept}
     heads = {names.head_in_file(name, architecture): array for name, array in kept.items()}
     return {f"{prefix}{name}": array for name, array in encoder.items()} | heads
-
-
-def tokenizer_config(checkpoint: Checkpoint) -> dict[str, Any]:
-    """Returns the content of `tokenizer_config.json`."""
-    if checkpoint.tokenizer_files:
-        special = {"unk": "<unk>", "sep": "</s>", "pad": "<pad>", "cls": "<s>", "mask": "<mask>"}
-        return {
-            "tokenizer_class": "RobertaTokenizer",
-            "add_prefix_space": checkpoint.tokenizer_rules.get("add_prefix_space", False),
-            "trim_offsets": checkpoint.tokenizer_rules.get("trim_offsets", True),
-            "model_max_length": checkpoint.config["max_sequence_length"],
-            **{f"{name}_token": token for name, token in special.items()},
-            **{"bos_token": "<s>", "eos_token": "</s>"},
-        }
-    return {
-        "tokenizer_class": "BertTokenizer",
-        "do_lower_case": checkpoint.lowercase,
-        "tokenize_chinese_chars": checkpoint.tokenizer_rules.get("handle_cjk", True),
-        "strip_accents": checkpoint.tokenizer_rules.get("strip_accents"),
-        "model_max_length": checkpoint.config["max_sequence_length"],
-        **{f"{name}_token": f"[{name.upper()}]" for name in ("unk", "sep", "pad", "cls", "mask")},
-    }
 
 
 WEIGHT, BIAS = "cls.predictions.decoder.weight", "cls.predictions.decoder.bias"

@@ -96,8 +96,9 @@ class Batching:
 
     def training_cut(self, batch_size: int | None, batch_tokens: int | None) -> dict[str, Any]:
         """Returns the options of `text_batches` for `fit`'s sizes of a batch."""
-        rows = None if batch_tokens else batch_size or self.training_rows
-        return {"batch_size": rows, "batch_tokens": batch_tokens}
+        if batch_size is None and batch_tokens is None:
+            batch_size = self.training_rows
+        return {"batch_size": batch_size, "batch_tokens": batch_tokens}
 
     def read(self, x: Any, batch_size: int | None = None) -> Any:
         """Reads `x` of a method of the model as a list of texts, or arrays of checked token ids.

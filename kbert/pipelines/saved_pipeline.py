@@ -1,5 +1,6 @@
 """Loading and saving of whole text models: encoder, head, vocabulary and task settings."""
 
+import inspect
 import logging
 import os
 from collections.abc import Sequence
@@ -30,6 +31,7 @@ _ENCODER_ARGUMENTS = (
 )
 # Settings that were found for the weights of a head.
 _OF_HEADS = ("threshold", "null_threshold", "outside_bias")
+_OWN = "kbert"  # key in Hugging Face's configuration of the settings that it has no fields for
 # What transformers knows as `problem_type`; a folder need not name one.
 _PROBLEMS = ("single_label_classification", "multi_label_classification", "regression")
 
@@ -62,7 +64,7 @@ def load_pipeline(
     # Lengths for encoders with fewer positions than the default of the class.
     positions = checkpoint.config["max_sequence_length"]
     defaults = cls.batching_type.default_lengths(cls, positions) | cls.default_settings(checkpoint)
-    settings = {**defaults, **saved, **kwargs}
+    settings = {**defaults, **_own_settings(checkpoint, cls), **saved, **kwargs}
     encoder_settings = {k: settings.pop(k) for k in _ENCODER_ARGUMENTS if k in settings}
     if "encoder_dropout" in encoder_settings:
         encoder_settings["dropout"] = encoder_settings.pop("encoder_dropout")
@@ -176,6 +178,7 @@ def save_pipeline(
             f"Received: head={model.head!r}"
         )
     checkpoint.source_config = model.huggingface_config()
+    checkpoint.source_config |= _unusual_settings(model, checkpoint)
     architecture = model.huggingface_architecture
     if architecture is None:
         raise ValueError(
@@ -190,6 +193,23 @@ def _pipeline_config(model: Any) -> dict[str, Any]:
     for key in ("name", "trainable", "dtype", "encoder", "tokenizer"):
         config.pop(key, None)
     return {"class": type(model).__name__, **config, **settings_of(model.tokenizer)}
+
+
+def _unusual_settings(model: Any, checkpoint: Checkpoint) -> dict[str, Any]:
+    """Returns the entry of settings that transformers lacks; none where all are the usual ones."""
+    cls, positions = type(model), checkpoint.config["max_sequence_length"]
+    usual = {n: one.default for n, one in inspect.signature(cls.__init__).parameters.items()}
+    usual |= model.batching_type.default_lengths(cls, positions) | cls.default_settings(checkpoint)
+    names = [name for name in cls.arguments if name not in ("labels", "head", "dropout")]
+    own = {n: getattr(model, n) for n in names if getattr(model, n) != usual.get(n)}
+    return {_OWN: {"class": cls.__name__, **own}} if own else {}
+
+
+def _own_settings(checkpoint: Checkpoint, cls: Any) -> dict[str, Any]:
+    """Returns the settings that `_unusual_settings` wrote for a class."""
+    own = checkpoint.source_config.get(_OWN)
+    is_own = isinstance(own, dict) and own.get("class") == cls.__name__ and not checkpoint.pipeline
+    return {name: own[name] for name in cls.arguments if name in own} if is_own else {}
 
 
 def _check_other_task(checkpoint: Checkpoint, cls: Any, source: Any, is_allowed: bool) -> None:

@@ -12,6 +12,7 @@ from kbert.checkpoints.encoder_folder import write_native
 from kbert.checkpoints.read_checkpoint import read_checkpoint
 from kbert.pipelines.tokenizers import tokenizer_of
 from kbert.tasks.classification.model import Classifier
+from kbert.tasks.load import load
 from kbert.tasks.multi_label.model import MultiLabelClassifier
 from kbert.tasks.multiple_choice.model import MultipleChoice
 from kbert.tasks.ner.model import EntityRecognizer
@@ -27,6 +28,8 @@ from tests.small_pipelines import (
     computed,
     small_classifier,
     small_encoder,
+    small_entity_recognizer,
+    small_masked_language_model,
     small_multi_label_classifier,
     small_multiple_choice,
     small_question_answerer,
@@ -95,6 +98,45 @@ def test_other_tasks(tmp_path, format, task):
         config = json.loads((folder / "config.json").read_text())
         name = {"regressor": "SequenceClassification", "multiple_choice": "MultipleChoice"}[task]
         assert config["architectures"] == [f"BertFor{name}"]
+
+
+@pytest.mark.parametrize(
+    "made, settings",
+    [
+        (small_classifier, {"pair": True, "max_sequence_length": 16}),
+        (small_regressor, {"pair": True, "max_sequence_length": 24}),
+        (small_multi_label_classifier, {"pair": True, "threshold": 0.25}),
+        (small_multiple_choice, {"max_sequence_length": 20}),
+        (
+            small_question_answerer,
+            {"stride": 3, "max_answer_length": 7, "nbest": 2, "null_threshold": -1.5},
+        ),
+        (small_span_tagger, {"stride": 2, "soft": False, "outside_bias": -0.5}),
+        (small_entity_recognizer, {"stride": 2, "strict_tags": True}),
+        (small_entity_recognizer, {"strict_tags": False}),
+        (small_masked_language_model, {"stride": 4, "nbest": 3, "objective": "mlm"}),
+    ],
+)
+def test_hugging_face_format_keeps_the_settings_of_a_task(tmp_path, made, settings):
+    model = made(**settings)
+    folder = model.save_pretrained(tmp_path / "saved", format="huggingface")
+    again = load(folder)
+    assert type(again) is type(model)
+    names = [name for name in type(model).arguments if name != "dropout"]
+    assert {name: getattr(again, name) for name in names} == {n: getattr(model, n) for n in names}
+    assert {name: getattr(again, name) for name in settings} == settings
+
+
+def test_usual_settings_leave_a_configuration_of_hugging_face_as_it_is(tmp_path):
+    model = small_question_answerer(max_sequence_length=32, stride=10, max_question_length=5)
+    folder = model.save_pretrained(tmp_path / "saved", format="huggingface")
+    config = json.loads((folder / "config.json").read_text())
+    assert "kbert" not in config
+    # Of another class they say nothing.
+    config["kbert"] = {"class": "SpanTagger", "stride": 1, "max_sequence_length": 4}
+    (folder / "config.json").write_text(json.dumps(config))
+    again = load(folder)
+    assert (again.stride, again.max_sequence_length) == (10, 32)
 
 
 def test_a_cased_tokenizer_with_rules_of_its_own(tmp_path):

@@ -452,6 +452,9 @@ def test_a_budget_that_is_none(model):
     message = "`batch_tokens` must be at least 1. Received: batch_tokens=-1"
     with pytest.raises(ValueError, match=message):
         model.fit(["a"], ["no"], batch_tokens=-1)
+    message = "`batch_size` must be None where `batch_tokens` is given. Received: batch_size=4"
+    with pytest.raises(ValueError, match=message):
+        model.fit(["a"], ["no"], batch_size=4, batch_tokens=64)
 
 
 def test_answers_are_for_texts(model):

@@ -261,6 +261,28 @@ def write_tokenizer(checkpoint: Checkpoint, folder: Path, vocabulary: str) -> No
         (folder / name).write_bytes(written)
 
 
+def tokenizer_config(checkpoint: Checkpoint) -> dict[str, Any]:
+    """Returns the content of `tokenizer_config.json`, which says how texts are split."""
+    if checkpoint.tokenizer_files:
+        special = {"unk": "<unk>", "sep": "</s>", "pad": "<pad>", "cls": "<s>", "mask": "<mask>"}
+        return {
+            "tokenizer_class": "RobertaTokenizer",
+            "add_prefix_space": checkpoint.tokenizer_rules.get("add_prefix_space", False),
+            "trim_offsets": checkpoint.tokenizer_rules.get("trim_offsets", True),
+            "model_max_length": checkpoint.config["max_sequence_length"],
+            **{f"{name}_token": token for name, token in special.items()},
+            **{"bos_token": "<s>", "eos_token": "</s>"},
+        }
+    return {
+        "tokenizer_class": "BertTokenizer",
+        "do_lower_case": checkpoint.lowercase,
+        "tokenize_chinese_chars": checkpoint.tokenizer_rules.get("handle_cjk", True),
+        "strip_accents": checkpoint.tokenizer_rules.get("strip_accents"),
+        "model_max_length": checkpoint.config["max_sequence_length"],
+        **{f"{name}_token": f"[{name.upper()}]" for name in ("unk", "sep", "pad", "cls", "mask")},
+    }
+
+
 def padding_id(checkpoint: Checkpoint) -> int | None:
     """Returns the id of the padding token of a byte-level BPE; None where it has none."""
     if VOCABULARY not in checkpoint.tokenizer_files:

@@ -16,7 +16,7 @@ import numpy as np
 from kbert.architectures import BERT
 from kbert.checkpoints.arrays.checkpoint import Checkpoint
 from kbert.checkpoints.arrays.encoder_layout import CAUSAL, check_config
-from kbert.checkpoints.arrays.tokenizer_files import tokenizer_fields
+from kbert.checkpoints.arrays.tokenizer_files import tokenizer_config, tokenizer_fields
 from kbert.checkpoints.arrays.weight_table import (
     assemble,
     check_arrays,
@@ -188,7 +188,8 @@ def write_tf1_bert(
     """Writes `bert_model.ckpt.*`, `bert_config.json` and `vocab.txt` for google-research/bert.
 
     The variables are float32, which that code requires. No `.meta` file (the graph) is written: the
-    code does not read it. Returns the prefix of the files, the value of `--init_checkpoint`.
+    code does not read it. Nor does it read `tokenizer_config.json`, the rules of the tokenizer,
+    which kbert does. Returns the prefix of the files, the value of `--init_checkpoint`.
 
     Raises a ValueError if arrays do not fit the configuration, or the format has no such encoder or
     head, a FileExistsError if the folder exists and `overwrite` is False, and an ImportError
@@ -235,6 +236,8 @@ def write_tf1_bert(
         )
         if vocabulary is not None:
             (folder / "vocab.txt").write_bytes(vocabulary)
+            rules = json_text(tokenizer_config(checkpoint))
+            (folder / "tokenizer_config.json").write_text(rules, encoding="utf-8")
     return Path(directory) / PREFIX
 
 

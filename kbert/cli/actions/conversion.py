@@ -11,6 +11,7 @@ from kbert.checkpoints.ctranslate2 import import_ctranslate2
 from kbert.checkpoints.read_checkpoint import is_marian, read_checkpoint, write_checkpoint
 from kbert.cli.actions.model_kinds import MODULES_FORMAT, check_format, is_translator, local_path
 from kbert.models.encoder import encoder_of
+from kbert.tasks.embedding.sentence_transformers import write_modules
 from kbert.tasks.load import load
 from kbert.tasks.registry import task_of_checkpoint
 from kbert.tasks.translation.model import Translator
@@ -64,7 +65,7 @@ def _read(path: str | Path, format: str) -> Checkpoint:
 def _write(before: Checkpoint, path: str, target: Path, format: str, overwrite: bool) -> Path:
     """Writes the target; returns the path to read it with `read_checkpoint`."""
     if format == MODULES_FORMAT:
-        return load(path).save_pretrained(target, format=format, overwrite=overwrite)
+        return write_modules(load(path), target, overwrite, Path(path))
     if format != "huggingface" or not before.pipeline:
         return write_checkpoint(before, target, format, overwrite)
     # kbert's own models know their labels and their class in transformers.
@@ -175,7 +176,7 @@ def _log_probabilities(
             ),
         }
         if model.bert_tokenizer is not None:
-            inputs |= model.bert_inputs(model.source_subwords.detokenize(ids))
+            inputs |= model.bert_inputs(model.source_subwords.detokenize(ids))[0]
         logs = tf.nn.log_softmax(model.transformer(inputs))[0].numpy()
         found.append(logs[np.arange(len(said)), said])
     return found

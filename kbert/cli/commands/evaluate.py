@@ -163,7 +163,7 @@ def _check_targets(*files: Path | None) -> None:
             raise IsADirectoryError(f"`{option}` must be a file. Received: {file}, a folder")
         folder = next(parent for parent in file.absolute().parents if parent.is_dir())
         if not os.access(folder, os.W_OK):
-            raise PermissionError(f"`{option}` must be in a folder to write in. Received: {file}")
+            raise ValueError(f"`{option}` must be in a folder to write in. Received: {file}")
 
 
 def _look_first(

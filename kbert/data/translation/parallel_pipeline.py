@@ -69,7 +69,8 @@ def parallel_dataset(
         batch_tokens: the most positions of a batch, rows times the longest source or target; see
             `kbert.data.translation.parallel_batches.parallel_batch_plan`.
         shuffle: whether batch order and composition depend on seed and epoch.
-        buckets: fixed shapes of batches, instead of `batch_tokens`, of different lengths.
+        buckets: fixed shapes of batches, instead of `batch_tokens`, of different lengths. L is then
+            always that of the longest text of `pairs`.
         accumulation_steps: batches an update of the optimizer. If above 1, rows have the weights
             that make the update that of one large batch; batches of an incomplete update are left
             out.
@@ -91,11 +92,14 @@ def parallel_dataset(
 
     tensors = PackedPairs(*map(as_tensors, (pairs.sources, pairs.targets, pairs.bert)))
 
+    bert_width = 0  # of the longest text of each batch
+    if buckets is not None and pairs.bert is not None:
+        bert_width = int(pairs.bert.lengths.max(initial=0))
+
     def assemble(batch: dict[str, tf.Tensor]) -> Any:
-        found = _padded(tensors, bert_states, batch)
-        if buckets is not None and len(buckets) == 1 and pairs.bert is None:
-            shape = (buckets[0].rows, buckets[0].length)  # known before the first batch
-            found = tf.nest.map_structure(lambda x: tf.ensure_shape(x, shape), found)
+        found = _padded(tensors, bert_states, batch, bert_width)
+        if buckets is not None and len(buckets) == 1:
+            found = _known_shapes(*found, buckets[0], bert_width)
         if accumulation_steps == 1:
             return found
         return *found, tf.fill(tf.shape(batch["rows"]), batch["weight"])
@@ -133,7 +137,9 @@ def _plan(
     ]
 
 
-def _padded(pairs: PackedPairs, bert_states: Any, batch: dict[str, tf.Tensor]) -> tuple[Any, Any]:
+def _padded(
+    pairs: PackedPairs, bert_states: Any, batch: dict[str, tf.Tensor], bert_width: int
+) -> tuple[Any, Any]:
     rows = batch["rows"]
     sources, real = padded_rows(pairs.sources, rows, batch["width"])
     targets, counts = padded_rows(pairs.targets, rows, batch["width"])
@@ -144,18 +150,32 @@ def _padded(pairs: PackedPairs, bert_states: Any, batch: dict[str, tf.Tensor]) -
         "target_token_ids": tf.concat([starts, targets[:, :-1]], axis=1),
     }
     if pairs.bert is not None:
-        inputs |= _bert_inputs(pairs.bert, bert_states, rows)
+        inputs |= _bert_inputs(pairs.bert, bert_states, rows, bert_width)
     return inputs, tf.where(counts, targets, -1)
 
 
 def _bert_inputs(
-    packed: PackedExamples, features: TextFeatures | None, rows: tf.Tensor
+    packed: PackedExamples, features: TextFeatures | None, rows: tf.Tensor, width: int
 ) -> dict[str, tf.Tensor]:
-    """Returns the inputs of a fused model's BERT, or its precomputed hidden states."""
-    ids, real = padded_rows(packed, rows, 0)
+    """Returns the inputs of a fused model's BERT, or its precomputed hidden states.
+
+    They have a length of `width`, or for 0 that of the longest text of the batch.
+    """
+    ids, real = padded_rows(packed, rows, width)
     if features is None:
         return {"bert_token_ids": ids, "bert_padding_mask": real}
     return {"bert_states": padded_states(features, rows, ids), "bert_padding_mask": real}
+
+
+def _known_shapes(
+    inputs: dict[str, tf.Tensor], targets: tf.Tensor, bucket: Bucket, bert_width: int
+) -> tuple[Any, Any]:
+    """Returns a batch of the bucket with its shapes known before the first one."""
+    shaped = {}
+    for name, tensor in inputs.items():
+        width = bert_width if name.startswith("bert_") else bucket.length
+        shaped[name] = tf.ensure_shape(tensor, (bucket.rows, width, *tensor.shape[2:]))
+    return shaped, tf.ensure_shape(targets, (bucket.rows, bucket.length))
 
 
 def _check(pairs: PackedPairs, bert_states: Any) -> None:

@@ -13,8 +13,9 @@ from typing import Any, NamedTuple
 from kbert import __version__
 from kbert.architectures import encoder_layout
 from kbert.checkpoints.arrays.checkpoint import Checkpoint
+from kbert.checkpoints.arrays.tokenizer_files import tokenizer_config
 from kbert.checkpoints.huggingface_config import config_to_huggingface, set_labels
-from kbert.checkpoints.huggingface_files import CONFIG, tokenizer_config
+from kbert.checkpoints.huggingface_files import CONFIG
 from kbert.pipelines.saved_pipeline import pipeline_checkpoint
 from kbert.pipelines.window_batching import WindowBatching
 from kbert.serving.export.base_files import table, training_lines

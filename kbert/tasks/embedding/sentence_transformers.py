@@ -20,6 +20,7 @@ from kbert.storage.files import MODEL_FILES, atomic_directory
 from kbert.storage.json_files import json_text, read_json_object
 
 _TYPE = "sentence_transformers.models."
+_PROMPTS = "config_sentence_transformers.json"
 # The order of modules; the first two must be there.
 _ORDER = ("Transformer", "Pooling", "Dense", "Normalize")
 _LENGTHS = {
@@ -63,12 +64,20 @@ def with_modules(checkpoint: Checkpoint, name: str) -> Checkpoint:
     if "Dense" in folders:
         more, heads = _dense(folders["Dense"])
         settings |= more
-    _check_prompt(path.parent / "config_sentence_transformers.json")
+    _check_prompt(path.parent / _PROMPTS)
     return dataclasses.replace(checkpoint, pipeline=settings, heads=heads)
 
 
-def write_modules(model: Any, directory: str | os.PathLike[str], overwrite: bool = False) -> Path:
+def write_modules(
+    model: Any,
+    directory: str | os.PathLike[str],
+    overwrite: bool = False,
+    source: Path | None = None,
+) -> Path:
     """Writes a `TextEmbedder` as a folder that `SentenceTransformer` reads; returns it.
+
+    Prompts by name and the function of similarity, which kbert does not use, are those of the
+    folder `source`, if it has them; otherwise none, and the cosine.
 
     Raises:
         ValueError: its encoder has adapters, or is none of Hugging Face's.
@@ -85,7 +94,9 @@ def write_modules(model: Any, directory: str | os.PathLike[str], overwrite: bool
         settings["model_max_length"] = model.max_sequence_length
         _write(folder / "tokenizer_config.json", settings)
         about = {"__version__": {}, "prompts": {}, "similarity_fn_name": "cosine"}
-        _write(folder / "config_sentence_transformers.json", about)
+        if source is not None and (source / _PROMPTS).is_file():
+            about = read_json_object(source / _PROMPTS)
+        _write(folder / _PROMPTS, about)
         names = ["Transformer", "Pooling"]
         names += ["Dense"] * bool(heads) + ["Normalize"] * model.normalize
         paths = ["", *(f"{number}_{name}" for number, name in enumerate(names) if number)]

@@ -31,7 +31,8 @@ class PairBatching(Batching):
     whole = {"batch_tokens": 1 << 40}
 
     def training_cut(self, batch_size: int | None, batch_tokens: int | None) -> dict[str, Any]:
-        return {"batch_tokens": batch_tokens or TRAINING_TOKENS}
+        rows = {} if batch_size is None else {"batch_size": batch_size}  # refused with texts
+        return {"batch_tokens": batch_tokens or TRAINING_TOKENS, **rows}
 
     def pack(self, sources: Any, targets: Any) -> PackedPairs:
         """Tokenizes n sentences and their translations, str or bytes, once for all epochs.
@@ -81,6 +82,11 @@ class PairBatching(Batching):
         sources = read_single_texts(x, "source", "text")
         if sources is None:
             return None
+        if "batch_size" in cut:
+            raise ValueError(
+                "`batch_size` must be None for pairs of sentences, which are batched by "
+                f"`batch_tokens`. Received: batch_size={cut['batch_size']}"
+            )
         targets = None if y is None else checked_texts("y", listed(y))
         check_targets(len(sources), targets)
         return self.dataset(self.pack(sources, targets), **cut)
@@ -111,7 +117,7 @@ class SourceChunks:
         inputs: the inputs of the transformer's `encode`.
         beside: the inputs of a fused model's BERT; otherwise empty.
         lengths: int32 (B,), pieces of each source, the end token included.
-        truncated: bool (B,), whether a text was truncated.
+        truncated: bool (B,), whether a text was truncated, for the BERT of a fused model too.
         sizes: int32 (B,), the longer of both tokenizations where there is a BERT: a text of few
             pieces can have many tokens for it.
     """
@@ -122,7 +128,8 @@ class SourceChunks:
         self.sizes = self.lengths
         self.beside: dict[str, Any] = {}
         if translator.bert_tokenizer is not None:
-            self.beside = translator.bert_inputs(text)
+            self.beside, is_cut = translator.bert_inputs(text)
+            self.truncated |= is_cut
             self.sizes = tf.maximum(self.lengths, _counts(self.beside["bert_padding_mask"]))
 
     def take(self, chosen: tf.Tensor) -> tuple[dict[str, Any], tf.Tensor]:

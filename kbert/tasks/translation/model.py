@@ -251,8 +251,8 @@ class Translator(Translation):
         Returns:
             `translation` string (B,), `score` float32 (B,), its log-probability divided by the
             length penalty; `nbest_translation` string and `nbest_score` (B, n), best first;
-            `truncated` bool (B,), whether the source was cut. The translation of an empty text is
-            empty, with score 0.
+            `truncated` bool (B,), whether the source was cut, for BERT too. An empty text has an
+            empty translation and score 0.
         """
         sources = SourceChunks(self, text)
 
@@ -312,16 +312,17 @@ class Translator(Translation):
         self.shortlist = shortlist_of_texts(self, sources, targets, **numbers)
         return self.shortlist
 
-    def bert_inputs(self, text: Any) -> dict[str, Any]:
-        """Tokenizes raw strings (B,) for the BERT of a fused model, as graph code.
+    def bert_inputs(self, text: Any) -> tuple[dict[str, Any], Any]:
+        """Tokenizes raw strings `text` (B,) for the BERT of a fused model, as graph code.
 
-        Args:
-            text: string (B,).
+        Returns:
+            The inputs of BERT; bool (B,), whether a text was truncated for it.
         """
         tokenizer: Any = self.bert_tokenizer
         most = self.transformer.bert.max_sequence_length
         packed = pack([tokenizer.tokenize(text)], tokenizer.vocabulary, most)
-        return {"bert_token_ids": packed.token_ids, "bert_padding_mask": packed.padding_mask}
+        inputs = {"bert_token_ids": packed.token_ids, "bert_padding_mask": packed.padding_mask}
+        return inputs, packed.truncated
 
     def signatures(self) -> dict[str, Signature]:
         """Returns the functions of an export and the specs of their inputs.
@@ -391,7 +392,7 @@ class Translator(Translation):
 
     def get_config(self) -> dict[str, Any]:
         config = {"bert_tokenizer": None, **super().get_config()}
-        # Each holds a whole vocabulary: one that both sides share is written once.
+        # A vocabulary that both sides share is written once.
         if self.target_subwords == self.source_subwords:
             config["target_subwords"] = None
         return config

@@ -138,6 +138,10 @@ def search_arguments(translator: Any) -> tuple[dict[str, Any], list[str]]:
             "CTranslate2 stops at a number of finished translations, patience times beam_size; "
             "kbert, with patience=None, where none can become better any more."
         )
+    if translator.alignment_layer is None:
+        notes.append(
+            "CTranslate2 has one layer for return_attention, the last; kbert aligns by all of them."
+        )
     if translator.shortlist is not None:
         notes.append("CTranslate2 gets no shortlist: its search takes all pieces.")
     return arguments, notes

@@ -1,3 +1,5 @@
+import json
+
 import numpy as np
 import pytest
 
@@ -23,9 +25,9 @@ def test_encoder_and_head_travel(finished_run, tmp_path, format):
         assert "no place for the names of the labels" in found["notes"][-1]
         return
     texts = ["the film was good", "dull"]
-    # Hugging Face's format has no place for the length that texts are cut to.
-    one, two = (load(x, max_sequence_length=16) for x in (finished_run / "model", found["target"]))
+    one, two = (load(x) for x in (finished_run / "model", found["target"]))
     assert two.labels == one.labels == ["down", "up"]
+    assert two.max_sequence_length == one.max_sequence_length
     np.testing.assert_allclose(one.predict(texts), two.predict(texts), atol=1e-6)
 
 
@@ -48,6 +50,11 @@ def test_models_that_embed_texts(tiny, tmp_path):
     assert difference["sequence_output"] == 0.0
     assert difference["heads"] == {"dense.weight": 0.0, "dense.bias": 0.0}
     assert load(tmp_path / "to").get_config() == model.get_config()
+    file = tmp_path / "to" / "config_sentence_transformers.json"
+    about = {"prompts": {"query": "query: "}, "similarity_fn_name": "dot"}
+    file.write_text(json.dumps(about), encoding="utf-8")
+    convert_checkpoint(str(tmp_path / "to"), tmp_path / "copy", "sentence-transformers", False)
+    assert json.loads((tmp_path / "copy" / file.name).read_text(encoding="utf-8")) == about
     with pytest.raises(ValueError, match="`SRC` must be a model that embeds texts for the format"):
         convert_checkpoint(str(tiny.encoder), tmp_path / "no", "sentence-transformers", False)
 
@@ -73,6 +80,17 @@ def test_a_tokenizer_that_is_not_read(tmp_path, format):
     assert (note in found["notes"]) == (format != "kbert")
     with pytest.raises(ValueError, match="the checkpoint must have a (tokenizer|vocabulary)"):
         tokenizer_of(checkpoint)
+
+
+@pytest.mark.parametrize("format", ["huggingface", "tf1"])
+def test_rules_of_the_tokenizer_travel(tmp_path, format):
+    source = write_hf(tmp_path / "source", hf_tensors())
+    rules = {"do_lower_case": True, "strip_accents": False, "tokenize_chinese_chars": False}
+    (source / "tokenizer_config.json").write_text(json.dumps(rules), encoding="utf-8")
+    found = convert_checkpoint(str(source), tmp_path / "to", format, overwrite=False)
+    checkpoint = read_checkpoint(found["target"])
+    assert checkpoint.lowercase is True
+    assert checkpoint.tokenizer_rules == {"strip_accents": False, "handle_cjk": False}
 
 
 @pytest.mark.parametrize("format", ["huggingface", "tf1"])

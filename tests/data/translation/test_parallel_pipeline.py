@@ -143,6 +143,25 @@ def test_a_bert_reads_the_same_rows():
             assert inputs["bert_padding_mask"][row].numpy().sum() == bert.lengths[i]
 
 
+@pytest.mark.parametrize("has_states", [False, True])
+def test_a_bert_of_fixed_batches_has_one_length_that_is_known_before(has_states):
+    texts = ["a", "a red film", "rain and sun", "good", "rain"]
+    bert = pack_examples(TOKENIZER, texts)
+    longest = max(bert.lengths)
+    _, _, pairs = pairs_of([2, 3, 2, 2, 3], [2, 2, 3, 2, 2])
+    pairs = PackedPairs(pairs.sources, pairs.targets, bert)
+    states = text_features(bert.lengths) if has_states else None
+    dataset = parallel_dataset(pairs, buckets=[Bucket(2, 4)], bert_states=states)
+    name = "bert_states" if has_states else "bert_token_ids"
+    assert dataset.element_spec[0][name].shape[:2] == (2, longest)
+    found = [inputs for inputs, _ in dataset]
+    assert len(found) == 3  # whose longest texts differ
+    assert {tuple(one[name].shape[:2]) for one in found} == {(2, longest)}
+    assert {one["bert_padding_mask"].shape for one in found} == {(2, longest)}
+    lengths = sorted(np.concatenate([one["bert_padding_mask"].numpy().sum(1) for one in found]))
+    assert lengths == [0, *sorted(bert.lengths)]  # with a row of padding
+
+
 def test_what_does_not_fit_is_refused():
     _, _, pairs = pairs_of([2, 3], [2, 3])
     _, fewer = rows_of([2], 0)

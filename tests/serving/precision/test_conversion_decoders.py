@@ -69,7 +69,7 @@ def searched(model: Translator, substitutes: WeightSubstitutes) -> Any:
 
     def search(text: Any) -> Any:
         inputs, lengths, _ = model.source_inputs(text)
-        beside = {} if model.bert_tokenizer is None else model.bert_inputs(text)
+        beside = {} if model.bert_tokenizer is None else model.bert_inputs(text)[0]
         with loop_weights(model.transformer):
             return model.search({**inputs, **beside}, lengths)
 

@@ -53,7 +53,7 @@ def test_it_is_the_mean_of_the_heads(fused, layer):
     architecture = reference.Architecture(2, 1, 2, epsilon=1e-5)
     arrays, bert = encoder_arrays(model.transformer), None
     if fused:
-        inputs = model.bert_inputs(text)
+        inputs, _ = model.bert_inputs(text)
         states = np.asarray(model.transformer.bert_states(inputs))
         bert = reference.BertMemory(states, inputs["bert_padding_mask"].numpy())
     memory = reference.encode(arrays, [source], architecture, bert=bert)

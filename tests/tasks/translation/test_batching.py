@@ -82,6 +82,8 @@ def test_what_cannot_be_trained_on_is_refused(subwords):
         model.pack(["a", "b"], ["c"])
     with pytest.raises(ValueError, match="must be a list of texts"):
         model.fit("a", "b")
+    with pytest.raises(ValueError, match="`batch_size` must be None for pairs of .* batch_size=8"):
+        model.fit(SOURCES, TARGETS, batch_size=8)
 
 
 def test_tables_of_sentences(subwords):

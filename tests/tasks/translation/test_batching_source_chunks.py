@@ -32,6 +32,14 @@ def test_a_text_that_is_long_to_bert_alone_counts_as_long():
     assert alone.beside == {} and alone.sizes is alone.lengths
 
 
+def test_a_text_that_bert_alone_cannot_read_whole_is_truncated():
+    # 18 of them and two special tokens are BERT's 20 positions.
+    texts = tf.constant(["the old man", "\u4e2d" * 18, "\u4e2d" * 19])
+    model = fused_translator()
+    assert not model.source_inputs(texts)[2].numpy().any()
+    assert SourceChunks(model, texts).truncated.numpy().tolist() == [False, False, True]
+
+
 def test_rows_are_taken_as_wide_as_the_longest():
     model = small_translator()
     chunks = SourceChunks(model, tf.constant(["the old man", "", "a ball"]))

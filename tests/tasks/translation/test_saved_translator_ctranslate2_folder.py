@@ -260,6 +260,11 @@ def test_only_plain_transformers(subwords, tmp_path):
             ["max_decoding_length", 'no length penalty "gnmt"'],
         ),
         ({"alpha": 0.0, "patience": None}, {"length_penalty": 0.0}, ["max_decoding_length"]),
+        (
+            {"alignment_layer": None, "patience": 2.0},
+            {"return_scores": True},
+            ["max_decoding_length", "one layer for return_attention"],
+        ),
     ],
 )
 def test_what_the_search_is_told(settings, wanted, notes, subwords):
