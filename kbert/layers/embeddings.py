@@ -253,7 +253,7 @@ class BertEmbeddings(ConfiguredLayer):
 
         Args:
             token_ids: int (B, T), or of any shape if `positions` are given.
-            segment_ids: int, like `token_ids`, or None if all are 0.
+            segment_ids: int, like `token_ids`, or None if all are 0; not read of one segment.
             positions: int, like `token_ids`, below `max_sequence_length`; None counts along T.
             training: whether dropout is on.
 
@@ -263,7 +263,7 @@ class BertEmbeddings(ConfiguredLayer):
         places = self.position_embedding
         embedded = self.token_embedding(token_ids)
         embedded = embedded + (places(token_ids) if positions is None else places.at(positions))
-        if self.num_segments and segment_ids is None:
+        if self.num_segments and (segment_ids is None or self.num_segments == 1):
             embedded = embedded + self.segment_embedding.embeddings[0]
         elif self.num_segments:
             embedded = embedded + self._segments(segment_ids)

@@ -262,6 +262,8 @@ class EncoderModel(Adaptable):
                 layer.build(shape)
         self.built = True
         self._freeze_body()
+        if not self.trainable:  # by the constructor, whose argument does not reach the layers
+            keras.Model.trainable.fset(self, False)
 
     def _initializer(self) -> dict[str, Any]:
         return keras.initializers.serialize(NewWeights(stddev=self.initializer_range))

@@ -89,12 +89,6 @@ class Roberta(EncoderModel):
     def token_activation(self) -> str:
         return "gelu"  # whatever that of the blocks is
 
-    def _embedded(
-        self, token_ids: Any, segment_ids: Any, positions: Any, training: bool | None
-    ) -> Any:
-        read = segment_ids if self.num_segments > 1 else None
-        return super()._embedded(token_ids, read, positions, training)
-
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), **constructor_arguments(self)}
 

@@ -47,6 +47,15 @@ def test_more_kinds_of_segments():
     np.testing.assert_allclose(layer(IDS, SEGMENTS * 2), expected, atol=1e-5)
 
 
+def test_of_one_segment_no_ids_are_read():
+    layer = BertEmbeddings(**{**INIT, "num_segments": 1})
+    layer.build()
+    layer.segment_embedding.embeddings.assign(np.arange(6, dtype="float32")[None])
+    np.testing.assert_array_equal(layer(IDS, SEGMENTS), layer(IDS))
+    without = BertEmbeddings(**{**INIT, "num_segments": 0})
+    assert np.abs(np.asarray(layer(IDS)) - np.asarray(without(IDS))).max() > 0.1
+
+
 def test_dropout_only_in_training():
     layer = BertEmbeddings(**INIT, dropout=0.5)
     assert (np.asarray(layer(IDS, training=True)) == 0).any()

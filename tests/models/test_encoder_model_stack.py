@@ -5,7 +5,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from kbert.models.bert import Bert
 from kbert.models.encoder_model import EncoderModel
+from kbert.tasks.ner.head import TokenClassification
 from tests.small_bert import INPUTS, MASK, small_bert
 
 
@@ -45,6 +47,14 @@ def test_layers_may_share_a_block_and_embeddings_may_be_changed():
     last = model(INPUTS)["sequence_output"]
     np.testing.assert_allclose(last[MASK], states[-1][MASK], atol=1e-6)
     assert len(model.attention_scores(INPUTS)) == 2
+
+
+def test_an_encoder_that_is_made_frozen_stays_so_under_a_head():
+    encoder = Bert.from_config({**small_bert().get_config(), "trainable": False})
+    assert not any(variable.trainable for variable in encoder.variables)
+    head = TokenClassification(encoder, 2)
+    own = {variable.path for variable in encoder.variables}
+    assert head.trainable_variables and not own & {v.path for v in head.trainable_variables}
 
 
 def test_blocks_must_be_named():

@@ -12,8 +12,7 @@ from kbert.layers.residual import ShapeKeepingLayer
 class WeightNormLinear(ShapeKeepingLayer):
     """y = x W + b over the last axis, where a column of W is norm * direction / |direction|.
 
-    Source: Salimans and Kingma 2016. New columns have the length that a normal distribution of
-    `stddev` would give them.
+    Source: Salimans and Kingma 2016. New columns have the length sqrt(`gain`).
 
     Args:
         units: U, width of the output.

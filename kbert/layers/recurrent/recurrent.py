@@ -91,7 +91,7 @@ class RecurrentWeights(ConfiguredLayer):
     def _project(self, inputs: Any, kernel: Any) -> Any:
         """Maps inputs (..., I) to those of the gates, (..., G), in the dtype of states."""
         flat = ops.matmul(ops.reshape(inputs, (-1, inputs.shape[-1])), kernel)
-        flat = ops.cast(ops.add(flat, self.bias), _state_dtype(self.compute_dtype))
+        flat = ops.cast(ops.add(flat, self.bias), state_dtype(self.compute_dtype))
         return ops.reshape(flat, (*ops.shape(inputs)[:-1], self.kernel.shape[-1]))
 
     def step(self, inputs: Any, states: Any) -> Any:
@@ -117,7 +117,7 @@ def as_tensor(weight: Any) -> Any:
     return ops.reshape(weight, weight.shape)
 
 
-def _state_dtype(compute_dtype: str) -> str:
+def state_dtype(compute_dtype: str) -> str:
     """Returns the dtype of states between steps: sums over time lose too much in few bits."""
     return "float32" if compute_dtype in ("bfloat16", "float16") else compute_dtype
 

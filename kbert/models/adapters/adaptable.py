@@ -136,7 +136,8 @@ class Adaptable(keras.Model):
     def train_adapter(self, names: str | Sequence[str]) -> None:
         """Makes an adapter or a fusion active, and leaves nothing else of the encoder trainable.
 
-        A fusion trains without its adapters. Compile the model with the encoder afterwards.
+        A fusion trains without its adapters. Of a frozen encoder it trains all the same. Compile
+        the model with the encoder afterwards.
 
         Args:
             names: a name, or those of a fusion in its order.
@@ -149,7 +150,10 @@ class Adaptable(keras.Model):
             raise ValueError(f"`names` must hold one adapter or more. Received: {names!r}")
         self.set_active_adapters(chosen)
         self.adapters.trained = tuple(chosen)
-        self._freeze_body()
+        if self.trainable:
+            self._freeze_body()
+        else:
+            self.trainable = True  # freezes the rest, too
 
     def train_encoder(self) -> None:
         """Undoes `train_adapter`: everything of the encoder trains that may."""

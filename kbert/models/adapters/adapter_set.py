@@ -118,7 +118,9 @@ class AdapterSet(keras.layers.Layer):
                 part = make(i)
                 part.build((None, None, encoder.hidden_dim))
                 made.append(part)
-        return AdapterStack(made, dtype=self.dtype_policy, name=name)
+        stack = AdapterStack(made, dtype=self.dtype_policy, name=name)
+        stack.trainable = self.trainable  # which Keras does not hand to layers that are added
+        return stack
 
     def check(self, names: Sequence[str]) -> None:
         """Raises a ValueError if one of some names is not there, or there twice."""

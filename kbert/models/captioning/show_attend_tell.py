@@ -19,6 +19,7 @@ from kbert.models.encoder_decoders.sequence_model import (
     in_slots,
     of_slots,
     repeated,
+    widened,
 )
 from kbert.optimization.next_token_losses import token_cross_entropy
 
@@ -219,7 +220,8 @@ class ShowAttendTell(SequenceModel):
             slots: K, the most hypotheses a row.
             capacity: not read: no state grows with the steps.
         """
-        return {**memory, "initial": repeated(memory["initial"], slots)}
+        wide = {name: widened(memory[name]) for name in ("values", "keys")}
+        return {**memory, **wide, "initial": repeated(memory["initial"], slots)}
 
     def decode_step(
         self, token_ids: Any, time: Any, slots: Any, state: dict[str, Any]

@@ -19,6 +19,7 @@ from kbert.models.encoder_decoders.sequence_model import (
     in_slots,
     of_slots,
     repeated,
+    widened,
 )
 
 
@@ -145,8 +146,9 @@ class Bahdanau(SequenceModel):
         return self.dropout_layer(read, training=training)
 
     def _read(self, states: Any, embedded: Any, contexts: Any) -> Any:
-        parts = [self.decoder.output(states), embedded, ops.cast(contexts, embedded.dtype)]
-        return self.readout(ops.concatenate(parts, axis=-1))
+        parts = [self.decoder.output(states), embedded, contexts]
+        narrow = [ops.cast(part, embedded.dtype) for part in parts]
+        return self.readout(ops.concatenate(narrow, axis=-1))
 
     def memory_scores(self, target_token_ids: Any, memory: dict[str, Any]) -> list[Any]:
         """Returns the weights of the annotations for a known target: one array (B, 1, T, S).
@@ -169,7 +171,8 @@ class Bahdanau(SequenceModel):
             slots: K, the most hypotheses a row.
             capacity: not read: no state grows with the steps.
         """
-        return {**memory, "initial": repeated(memory["initial"], slots)}
+        wide = {name: widened(memory[name]) for name in ("values", "keys")}
+        return {**memory, **wide, "initial": repeated(memory["initial"], slots)}
 
     def decode_step(
         self, token_ids: Any, time: Any, slots: Any, state: dict[str, Any], logits: Any = None

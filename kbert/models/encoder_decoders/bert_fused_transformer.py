@@ -73,6 +73,17 @@ class BertFusedTransformer(Transformer):
         self.bert = self._given_bert
         self.bert.trainable = self.train_bert
 
+    @property
+    def trainable(self) -> bool:
+        """Returns whether weights are trainable; those of BERT are only where it is trained."""
+        return bool(keras.Model.trainable.fget(self))
+
+    @trainable.setter
+    def trainable(self, value: bool) -> None:
+        keras.Model.trainable.fset(self, value)
+        if self.bert is not None:
+            self.bert.trainable = value and self.train_bert
+
     def _encoder_block(self, name: str) -> FusedEncoderBlock:
         given = {"drop_net": self.drop_net, "dtype": self.dtype_policy, "name": name}
         return FusedEncoderBlock(*self._block_arguments(), **given)

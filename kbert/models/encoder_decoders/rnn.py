@@ -213,7 +213,7 @@ class RnnEncoderDecoder(SequenceModel):
             name = f"layer_{i}"
             stepped = layer.step(states, of_slots(state[name], slots, time))
             new[name] = in_slots(stepped, state[name])
-            states = layer.output(stepped)
+            states = ops.cast(layer.output(stepped), embedded.dtype)
         return (logits or self.logits)(self._read(states, embedded, state)), new
 
     def memory_scores(self, target_token_ids: Any, memory: dict[str, Any]) -> list[Any]:

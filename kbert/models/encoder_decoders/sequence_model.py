@@ -8,6 +8,7 @@ from keras import ops
 
 from kbert.decoding.active_rows import of_parents
 from kbert.layers.embeddings import TokenEmbedding
+from kbert.layers.recurrent.recurrent import state_dtype
 from kbert.layers.residual import Dropout, constructor_arguments
 from kbert.layers.vocabulary_output import VocabularyOutput, candidate_logits, check_tied
 
@@ -160,6 +161,11 @@ def in_slots(state: Any, like: Any) -> Any:
     return ops.pad(state, ((0, 0), (0, room), *((0, 0) for _ in state.shape[2:])))
 
 
+def widened(state: Any) -> Any:
+    """Returns a tensor in the dtype that recurrent states have between steps, as in training."""
+    return ops.cast(state, state_dtype(keras.backend.standardize_dtype(state.dtype)))
+
+
 def repeated(state: Any, slots: int) -> Any:
-    """Returns a state (B, ...) in each of K slots, (B, K, ...)."""
-    return ops.repeat(state[:, None], slots, axis=1)
+    """Returns a recurrent state (B, W) in each of K slots, (B, K, W)."""
+    return ops.repeat(widened(state)[:, None], slots, axis=1)

@@ -27,9 +27,22 @@ def test_a_frozen_encoder_is_frozen_whole():
     assert not any(variable.trainable for variable in model.variables)
     assert not FeatureBasedEncoder(adapted(), "last", "linear").trainable_variables
     model.add_adapter("two")
-    assert not model.trainable_variables
+    assert not any(variable.trainable for variable in model.variables)
     model.trainable = True
     assert trained(model) == {"adapters", "pooler"}
+
+
+def test_an_adapter_of_a_frozen_encoder_trains_where_it_is_said():
+    model = small_bert()
+    model.trainable = False
+    model.add_adapter("one")
+    model.set_active_adapters("one")
+    assert not any(variable.trainable for variable in model.variables)
+    model.train_adapter("one")
+    assert trained(model) == {"adapters", "pooler"}
+    assert {v.path for v in model.variables if v.trainable} == {
+        v.path for v in model.trainable_variables
+    }
 
 
 def test_the_head_alone_trains_and_the_weights_stay():

@@ -65,6 +65,20 @@ def check_reference(model: Any, reference: Reference) -> None:
             np.testing.assert_array_equal(layer[row, 0, :, length:], 0.0)
 
 
+def check_states_between_steps(model: Any, names: tuple[str, ...]) -> None:
+    """In few bits too, what is decoded step by step is what was trained: states are not rounded."""
+    steps = 40
+    target = np.random.default_rng(6).integers(0, model.vocabulary_size, (3, steps)).astype("int32")
+    wanted = np.asarray(model({**INPUTS, "target_token_ids": target}), "float32")
+    state, slots = model.start_decoding(model.encode(INPUTS)), np.zeros((3, 1, steps), "int32")
+    found = []
+    for time in range(steps):
+        logits, state = model.decode_step(target[:, time, None], np.int32(time), slots, state)
+        assert {keras.backend.standardize_dtype(state[name].dtype) for name in names} == {"float32"}
+        found.append(np.asarray(logits[:, 0], "float32"))
+    np.testing.assert_allclose(np.stack(found, 1), wanted, atol=0.02 * np.abs(wanted).max())
+
+
 def check_steps(model: Any) -> None:
     """Decoding step by step, with hypotheses that change their slots, is decoding in parallel."""
     slots, steps = 3, TARGET.shape[1]

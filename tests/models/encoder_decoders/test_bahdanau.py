@@ -37,6 +37,10 @@ def test_a_long_short_term_memory():
     checks.check_saved(model)
 
 
+def test_states_between_steps_in_few_bits():
+    checks.check_states_between_steps(small(dtype="mixed_bfloat16"), ("initial", "values", "keys"))
+
+
 def test_one_step():
     """The weights of a step, and its new state."""
     model = small()

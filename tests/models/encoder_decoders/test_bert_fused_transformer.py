@@ -176,6 +176,10 @@ def test_a_frozen_bert_gets_no_gradient_and_no_dropout():
     own = {v.path for v in model.bert.weights}
     trained = {v.path for v in model.trainable_variables}
     assert own and trained and not own & trained
+    model.trainable = False
+    assert not any(v.trainable for v in model.variables)
+    model.trainable = True
+    assert {v.path for v in model.trainable_variables} == trained
     found = [np.asarray(model.bert_states(WITH_IDS, training=True)) for _ in range(2)]
     np.testing.assert_array_equal(*found)
 

@@ -69,3 +69,9 @@ def test_the_end_of_a_long_source_is_near():
 def test_wrong_arguments(arguments: dict[str, Any], message: str):
     with pytest.raises(ValueError, match=message):
         small(**arguments)
+
+
+@pytest.mark.parametrize("cell", ["gru", "lstm"])
+def test_states_between_steps_in_few_bits(cell: str):
+    model = small(dtype="mixed_bfloat16", cell=cell, num_layers=2)
+    checks.check_states_between_steps(model, ("layer_0", "layer_1"))

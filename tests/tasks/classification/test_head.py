@@ -297,6 +297,10 @@ def test_heads_that_leave_the_pooler_take_it_from_no_other():
     frozen.trainable = False
     TokenClassification(frozen, 3)
     assert POOLER < untrained(SequenceClassification(frozen, 2))
+    later = small_bert()
+    TokenClassification(later, 3)
+    later.trainable = False
+    assert POOLER < untrained(SequenceClassification(later, 2))
 
 
 @pytest.mark.parametrize(
