@@ -115,9 +115,8 @@ def _known_to_fit(numbers: Any) -> Any:
     same_text = ops.equal(numbers[:, 1, None], _candidates(numbers)[None])
     own = ops.equal(ops.arange(rows)[:, None], ops.arange(rows * (count - 1))[None])
     same_anchor = ops.equal(numbers[:, 0, None], numbers[None, :, 0])  # (B, B)
-    # Of an example with the same anchor the second text fits; its hard negatives do not.
-    further = ops.zeros((rows, rows * (count - 2)), "bool")
-    fits = ops.logical_or(same_text, ops.concatenate([same_anchor, further], axis=1))
+    # The second texts of all examples with the same anchor fit it, wherever they occur.
+    fits = ops.matmul(ops.cast(same_anchor, "float32"), ops.cast(same_text, "float32")) > 0
     return ops.logical_and(fits, ops.logical_not(own))
 
 

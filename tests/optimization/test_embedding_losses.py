@@ -60,6 +60,12 @@ def test_what_is_known_to_fit_is_no_negative():
     found = MultipleNegatives(reduction="none")(numbers, VECTORS)
     expected = contrastive(VECTORS, 20.0, lambda i, j: (i, j) in known)
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+    # Text 4, which fits anchor 2, is the second text of example 3 and the hard negative of 4, too.
+    numbers = np.array([[2, 3, 20], [2, 4, 21], [5, 6, 22], [7, 4, 23], [8, 9, 4]])
+    known = {(0, 1), (1, 0), (0, 3), (1, 3), (0, 9), (1, 9), (3, 1), (3, 9)}
+    found = MultipleNegatives(reduction="none")(numbers, VECTORS)
+    expected = contrastive(VECTORS, 20.0, lambda i, j: (i, j) in known)
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
     plain = MultipleNegatives(ignore_duplicates=False, reduction="none")(numbers, VECTORS)
     np.testing.assert_allclose(plain, contrastive(VECTORS, 20.0), rtol=1e-4, atol=1e-5)
 

@@ -3,9 +3,11 @@
 import unicodedata
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import NamedTuple
 
 from kbert.data.questions.question_examples import Answer, QuestionExamples, required_answers
+from kbert.text.wordpiece.normalization import IDEOGRAPHS, code_points
 
 _LISTED = 10
 
@@ -145,7 +147,14 @@ def _joined(context: str, place: int) -> bool:
     return _in_word(context[place - 1]) and _in_word(context[place])
 
 
+@cache
+def _ideographs() -> set[int]:
+    return set(code_points(IDEOGRAPHS).tolist())
+
+
 def _in_word(character: str) -> bool:
+    if ord(character) in _ideographs():
+        return False  # it is a word of its own
     # Combining marks are not letters, yet they belong to the word.
     return character.isalnum() or unicodedata.category(character).startswith("M")
 

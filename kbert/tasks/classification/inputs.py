@@ -40,6 +40,8 @@ class LabelBatching(SequenceBatching):
                     f"{fractions[0]}"
                 )
             values = values.astype("int64")
+        if values.dtype.kind == "b" and set(self.model.labels) != _TRUTH:
+            values = values.astype("int64")  # as in a dataset
         if values.ndim == 1 and self._holds_names(values):
             values = values.astype(str)
         if values.dtype.kind in "OUS":
@@ -65,7 +67,7 @@ class LabelBatching(SequenceBatching):
         names = self.model.labels
         if numbers.dtype.kind == "b":
             return set(names) == _TRUTH
-        return numbers.dtype.kind in "iu" and _are_numbers(names)
+        return numbers.dtype.kind in "iu" and are_numbers(names)
 
     def _distributions(self, values: np.ndarray) -> np.ndarray:
         """Checks probabilities (n, C), and returns them in float32."""
@@ -100,7 +102,7 @@ class LabelBatching(SequenceBatching):
         ids = {name: number for number, name in enumerate(self.model.label_names)}
         found = dict.fromkeys(range(self.model.num_labels), 1.0)
         for key, weight in weights.items():
-            is_name = self._holds_names(np.asarray(key)) or _are_numbers(self.model.labels)
+            is_name = self._holds_names(np.asarray(key)) or are_numbers(self.model.labels)
             number = ids.get(str(key)) if is_name else ids.get(key, key)
             if number not in found:
                 raise ValueError(
@@ -141,7 +143,7 @@ class LabelBatching(SequenceBatching):
             checked = tf.debugging.Assert(whole, [words, targets])
             with tf.control_dependencies([checked] if checked is not None else []):
                 ids = tf.identity(ids)
-        if _are_numbers(self.model.labels):
+        if are_numbers(self.model.labels):
             return self.encode_names(tf.strings.as_string(ids))
         valid = tf.reduce_all((ids >= 0) & (ids < tf.cast(self.model.num_labels, ids.dtype)))
         words = f"`y` must hold ids in [0, {self.model.num_labels}). Received:"
@@ -150,7 +152,7 @@ class LabelBatching(SequenceBatching):
             return tf.identity(ids)
 
 
-def _are_numbers(names: list[str]) -> bool:
+def are_numbers(names: list[str]) -> bool:
     """Returns whether labels are whole numbers, and not 0, 1, ... in this order."""
     are_whole = all(name.removeprefix("-").isdecimal() for name in names)
     return are_whole and names != list(map(str, range(len(names))))

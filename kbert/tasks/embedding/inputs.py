@@ -82,6 +82,11 @@ class PackedTuples:
         return self.packed.lengths.reshape(-1, self.count).sum(axis=1)
 
     @property
+    def positions(self) -> np.ndarray:
+        """Number of positions of each example, K times its longest text, int (n,)."""
+        return self.count * self.packed.lengths.reshape(-1, self.count).max(axis=1, initial=0)
+
+    @property
     def truncated(self) -> np.ndarray:
         """Mask of the examples with a text that was cut, bool (n,)."""
         return np.any(self.packed.truncated.reshape(-1, self.count), axis=1)
@@ -165,7 +170,7 @@ def tuple_dataset(
         rest = [tf.gather(extra, rows) for extra in extras]
         return (inputs, *rest) if rest else inputs
 
-    plan = partial(tuple_plan, tuples.lengths, batch_size, batch_tokens, shuffle, seed)
+    plan = partial(tuple_plan, tuples.positions, batch_size, batch_tokens, shuffle, seed)
     epochs = Epochs(first_epoch)
     dataset = planned_batches(plan, epochs, first_batch, batch_tokens is None or not shuffle)
     dataset = read_ahead(dataset.map(plain(assemble), num_parallel_calls=2))
@@ -181,7 +186,10 @@ def tuple_plan(
     seed: int,
     epoch: int,
 ) -> list[np.ndarray]:
-    """Returns the batches of an epoch, arrays of indices of examples; see `tuple_dataset`."""
+    """Returns the batches of an epoch, arrays of indices of examples; see `tuple_dataset`.
+
+    `lengths` are the positions that each example takes.
+    """
     if rows is None:
         return batch_plan(lengths, None, tokens, shuffle, seed, epoch)
     if shuffle:

@@ -34,10 +34,9 @@ class TupleInput(PackedInput):
         return self.examples.truncated
 
     def _plan(self, config: Any, epoch: int) -> list[np.ndarray]:
-        sizes = batch_sizes(config)
-        return tuple_plan(
-            self.lengths, sizes["batch_size"], sizes["batch_tokens"], True, config.seed, epoch
-        )
+        sizes, seed = batch_sizes(config), config.seed
+        rows, tokens = sizes["batch_size"], sizes["batch_tokens"]
+        return tuple_plan(self.examples.positions, rows, tokens, True, seed, epoch)
 
     def padding_share(self, config: Any) -> float:
         """Returns the share of padding in the batches of the first epoch, 0 to 1."""

@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from kbert.metrics.label_sets import best_thresholds
 from kbert.pipelines.sequence_batching import SequenceBatching
+from kbert.tasks.classification.inputs import are_numbers
 from kbert.tasks.inputs import Prepared
 
 
@@ -19,7 +20,8 @@ class LabelSetBatching(SequenceBatching):
     def encode_targets(self, y: Any) -> np.ndarray:
         """Converts n lists of names or ids, or rows of C numbers in [0, 1], to float32 (n, C).
 
-        A table of pandas has a column of numbers for each label.
+        A table of pandas has a column of numbers for each label. Lists of whole numbers are names
+        where the labels are numbers other than 0, 1, ... in this order.
 
         Raises:
             ValueError: an entry is no list, a name or id is unknown or there twice, a row of
@@ -40,6 +42,8 @@ class LabelSetBatching(SequenceBatching):
             if any(any(isinstance(one, str) for one in row) for row in rows):
                 return self._of_names(rows)
             if not all(_is_multi_hot(row, len(names)) for row in rows):
+                if are_numbers(list(names)):
+                    return self._of_names([[str(one) for one in row] for row in rows])
                 return self._of_ids(rows)
             if rows and all(_are_ids(row, len(names), numbers.Integral) for row in rows):
                 raise ValueError(
@@ -97,6 +101,9 @@ class LabelSetBatching(SequenceBatching):
             raise ValueError(
                 f"`y` must hold labels of {list(names)}. Received: {unknown[:10]}"
             )
+        twice = next((row for row in rows if len(set(row)) < len(row)), None)
+        if twice is not None:
+            raise ValueError(f"`y` must hold lists of different labels. Received: {twice!r:.80}")
         return _multi_hot([[names.index(one) for one in row] for row in rows], len(names))
 
     def _of_ids(self, rows: list[list[Any]]) -> np.ndarray:

@@ -135,7 +135,18 @@ def measure_entities(model: Any, sentences: TaggedSentences) -> dict[str, Any]:
             stacklevel=2,
         )
     found = model.predict_tags(sentences.words)
-    return entity_metrics(sentences.tags or [], found, scheme_of(model.labels))
+    scheme = scheme_of(model.labels)
+    if scheme == "bio" and not getattr(model, "strict_tags", True):
+        found = [_begun(tags) for tags in found]
+    return entity_metrics(sentences.tags or [], found, scheme)
+
+
+def _begun(tags: Sequence[str]) -> list[str]:
+    """Returns tags in which B- begins each entity, where I- behind another type or O may, too."""
+    return [
+        f"B{tag[1:]}" if tag[0] == "I" and (before == "O" or before[1:] != tag[1:]) else tag
+        for before, tag in zip(["O", *tags], tags)
+    ]
 
 
 def scheme_of(tags: Sequence[str]) -> str:

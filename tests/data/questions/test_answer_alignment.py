@@ -117,6 +117,7 @@ def test_some_ids_only():
         ("e e\u0301 e", "e", 0, [0, 5]),  # a combining mark goes on with its letter
         ("(a) (a)", "(a)", 0, [0, 4]),  # punctuation at the edge joins nothing
         ("aa a aa", "a", 3, [3]),
+        ("\u5317\u4eac\u4eba\u7231\u5317\u4eac", "\u5317\u4eac", 0, [0, 4]),  # a word each
     ],
 )
 def test_what_a_word_is(context, text, start, places):

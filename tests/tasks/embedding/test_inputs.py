@@ -109,3 +109,11 @@ def test_plans():
     by_tokens = tuple_plan(lengths, None, 10, True, 0, 0)
     assert all(len(rows) * lengths[rows].max() <= 10 for rows in by_tokens)
     assert sorted(np.concatenate(by_tokens)) == list(range(5))
+
+
+def test_a_budget_counts_padding():
+    """A short text beside a long one takes as many positions as that."""
+    packed = small_embedder().pack(["a"] * 12, ["good bad the a good bad the"] * 12)
+    longest = int(packed.packed.lengths.max())
+    batches = tuple_dataset(packed, np.arange(12), batch_tokens=2 * 3 * longest)
+    assert [tuple(inputs["token_ids"].shape) for inputs, _ in batches] == [(3, 2, longest)] * 4

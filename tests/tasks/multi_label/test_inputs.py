@@ -58,6 +58,7 @@ def test_soft_targets_and_none(model):
     "y, message",
     [
         ([["joy"], ["Joy", "hate"]], r"labels of \['joy', .*'love'\]. .*: \['Joy', 'hate'\]"),
+        ([["joy", "joy"]], r"lists of different labels. Received: \['joy', 'joy'\]"),
         (["joy", "love"], "`y` must hold a list of labels for each text, .* Received: 'joy'"),
         ([0, 1], "`y` must hold a list of labels for each text, .* Received: 0"),
         ([None, ["joy"]], "`y` must hold a list of labels for each text, .* Received: None"),
@@ -87,6 +88,16 @@ def test_lists_of_ids_that_may_be_rows_of_0_and_1():
     assert two.encode_targets([[0, 1], [1]]).tolist() == [[1.0, 1.0], [0.0, 1.0]]
     with pytest.raises(ValueError, match=r"Received: \[0\] for the labels \['joy'\]"):
         small_multi_label_classifier(["joy"]).encode_targets([[0], [0]])
+
+
+def test_numbers_are_names_where_the_labels_are_other_numbers():
+    model = small_multi_label_classifier(["1", "2", "3"])
+    expected = [[1, 0, 0], [0, 0, 1], [1, 1, 0]]
+    assert model.encode_targets([[1], [3], [1, 2]]).tolist() == expected
+    assert model.encode_targets([["1"], ["3"], ["1", "2"]]).tolist() == expected
+    assert model.encode_targets(expected).tolist() == expected
+    with pytest.raises(ValueError, match=r"labels of \['1', '2', '3'\]. Received: \['0'\]"):
+        model.encode_targets([[0], [1]])
 
 
 def test_weights_of_classes_are_refused(model):
