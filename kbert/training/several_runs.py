@@ -124,7 +124,8 @@ def folder_of_parts(
     """Opens the run directory of several runs on the same examples, each with a folder in it.
 
     `parts` are the runs by the names of their folders. If they belong `together`, all are trained
-    again if one is: the models of some are gone. Yields the folder to write into, and the examples.
+    again if a finished one is: the models of some are gone. Yields the folder to write into, and
+    the examples.
     """
     output, resume = config.output or "", resumes(config)
     runs.check_output(output, config.overwrite, resume)
@@ -157,12 +158,13 @@ def begin_parts(
     """Keeps the parts that an earlier process did, except those of another configuration or data.
 
     Their results are compared with each other: each must be of its own configuration in `parts`,
-    and of the same examples. If one has to go and they belong `together`, all go.
+    and of the same examples. If a finished one has to go and they belong `together`, all go; an
+    unfinished one goes alone, as no model was given up for it.
     """
     kind = next(iter(parts)).rpartition("-")[0]
     found = [path for path in folder.glob(f"{kind}-*") if path.is_dir()]
     others = [path for path in found if changed or _is_other(path, parts)]
-    if others and together:
+    if together and any(not path.name.endswith(runs.INCOMPLETE) for path in others):
         others = found
         shutil.rmtree(folder / runs.MODEL, ignore_errors=True)
     for path in others:
@@ -179,8 +181,8 @@ def _is_other(path: Path, parts: Mapping[str, AnyConfig]) -> bool:
         return True
     if not (path / runs.CONFIG).is_file():
         return False  # it was stopped before it wrote anything
-    finished = not path.name.endswith(runs.INCOMPLETE)
-    return bool(changed_keys(read_config_file(path / runs.CONFIG), wanted, finished))
+    # One that is not finished goes on with other states and curves, too.
+    return bool(changed_keys(read_config_file(path / runs.CONFIG), wanted, results_alone=True))
 
 
 def grid_points(config: RunConfig) -> list[dict[str, Any]]:

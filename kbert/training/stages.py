@@ -68,7 +68,7 @@ def _forget_others(folder: Path, stages: dict[str, StageConfig], log: RunLog) ->
             if (found / runs.CONFIG).is_file():
                 before = Path(read_config_file(found / runs.CONFIG)["output"]).parent
                 options = _write_moved(found, folder, before)
-                is_other |= bool(changed_keys(options, own, finished=found is run))
+                is_other |= bool(changed_keys(options, own, results_alone=True))
                 for file in found.glob(f"*/**/{runs.CONFIG}"):  # of seeds and of a grid
                     _write_moved(file.parent, folder, before)
             if is_other and found.is_dir():

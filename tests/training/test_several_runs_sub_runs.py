@@ -52,10 +52,23 @@ def test_what_is_of_other_options_goes(folder, capsys):
     assert "seed-1 is" not in told
 
 
-def test_a_finished_run_does_not_depend_on_its_curves_and_states(folder):
+@pytest.mark.parametrize("together", [False, True])
+def test_runs_do_not_depend_on_their_curves_and_states(folder, together):
+    """Neither does the one that is not finished: it goes on, with a warning."""
     way = {"tensorboard": True, "save_every": 9}
     parts = {name: part(number, **way) for number, name in enumerate(PARTS, start=1)}
-    assert begin(folder, parts) == ["model", "seed-1", "seed-2"]
+    whole = ["model", "seed-1", "seed-2", "seed-3.incomplete"]
+    assert begin(folder, parts, together=together) == whole
+
+
+def test_of_parts_that_lost_their_models_one_that_is_not_finished_goes_alone(folder):
+    parts = {**PARTS, "seed-3": part(3, epochs=7)}
+    assert begin(folder, parts, together=True) == ["model", "seed-1", "seed-2"]
+
+
+def test_where_the_point_under_way_is_left_out_the_finished_ones_stay(folder):
+    parts = {name: PARTS[name] for name in ("seed-1", "seed-2")}
+    assert begin(folder, parts, together=True) == ["model", "seed-1", "seed-2"]
 
 
 def test_what_has_no_part_any_more_goes(folder):

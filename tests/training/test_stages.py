@@ -116,6 +116,19 @@ def test_the_seeds_of_a_stopped_stage_have_the_folder_of_the_chain(tmp_path: Pat
     assert read_config_file(stage / "seed-1" / "config.yaml")["encoder"] == wanted["mood"].encoder
 
 
+def test_a_stopped_stage_stays_with_other_states_and_curves(tmp_path: Path, tiny: Tiny):
+    asked = config(tiny, tmp_path / "run").with_values(save_every=9, tensorboard=True)
+    before = config(tiny, tmp_path / "run").stage_configs(tmp_path)
+    for name, folder in (("score", "score"), ("mood", "mood.incomplete")):
+        (tmp_path / folder).mkdir()
+        write_config(before[name], tmp_path / folder)
+    stages_module._forget_others(tmp_path, asked.stage_configs(tmp_path), RunLog())
+    assert sorted(os.listdir(tmp_path)) == ["mood.incomplete", "score"]
+    other = asked.with_values(seed=7).stage_configs(tmp_path)
+    stages_module._forget_others(tmp_path, {"mood": other["mood"]}, RunLog())
+    assert os.listdir(tmp_path) == ["score"]
+
+
 @pytest.mark.slow
 def test_a_chain_with_other_options_begins_where_they_count(
     tiny: Tiny, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, eagerly: None

@@ -28,7 +28,7 @@ _outermost: ContextVar[str | None] = ContextVar("_outermost", default=None)
 logger = logging.getLogger(__name__)
 # Options of starting a run and of the files that it leaves, without effect on its results.
 _OF_THE_START = ("output", "overwrite", "resume", "allow_config_change", "keep_states")
-# Options of a run's states and curves: a finished run is the same with others.
+# Options of a run's states and curves: its results are the same with others.
 _OF_THE_WAY = ("save_every", "tensorboard")
 # Hashes in a run's report -> their data in words.
 _OF_WHAT = {
@@ -205,16 +205,16 @@ def check_same_run(folder: Path, config: Configuration) -> list[str]:
 
 
 def changed_keys(
-    before: Mapping[str, Any], config: Configuration, finished: bool = False
+    before: Mapping[str, Any], config: Configuration, results_alone: bool = False
 ) -> list[str]:
     """Returns the keys in which a configuration differs from an earlier one.
 
-    Of a `finished` run only those count that its results depend on.
+    With `results_alone` only those count that the results of the run depend on.
     """
     now = config.to_dict()
     # An earlier version of this package may not have had the key.
     before = {field.name: field.default for field in dataclasses.fields(config)} | dict(before)
-    left = (*_OF_THE_START, *(_OF_THE_WAY if finished else ()))
+    left = (*_OF_THE_START, *(_OF_THE_WAY if results_alone else ()))
     return [key for key in now if key not in left and before.get(key) != now[key]]
 
 
