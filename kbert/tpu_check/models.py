@@ -6,6 +6,7 @@ Weights are random and the vocabulary is made up: the compiled program depends o
 import logging
 import math
 import tempfile
+from collections.abc import Sized
 from dataclasses import dataclass, replace
 from functools import singledispatch
 from pathlib import Path
@@ -13,9 +14,13 @@ from typing import Any
 
 import tensorflow as tf
 
-from kbert.architectures import ENCODERS, encoder_decoder_class
+from kbert.architectures import BERT, ENCODERS, encoder_class, encoder_decoder_class
+from kbert.checkpoints.adapter_folder import ADAPTER_CONFIG, adapter_of, write_adapter
+from kbert.checkpoints.adapter_hub.folder import CONFIG as HUB_CONFIG
+from kbert.checkpoints.read_checkpoint import read_checkpoint
 from kbert.data.classification.glue_tasks import glue_task
 from kbert.data.classification.text_pairs import TextExamples
+from kbert.data.features.cache import DTYPE
 from kbert.data.pretraining.records_dataset import records_dataset
 from kbert.data.translation.parallel_batches import Bucket
 from kbert.pipelines.tokenizers import tokenizer_of_file
@@ -34,6 +39,7 @@ from kbert.training.pretraining.model import build_pretrained, compile_pretraine
 from kbert.training.pretraining.sources import found_records
 from kbert.training.recipes.finetuned_model import build_model, compile_model
 from kbert.training.recipes.finetuning import RunData
+from kbert.training.translation.examples import given_subwords
 from kbert.training.translation.inputs import translation_bucket
 from kbert.training.translation.model import compile_translator, model_arguments
 
@@ -153,13 +159,18 @@ def _finetuning(config: RunConfig, cores: int) -> CheckedModel:
             f"anew. Received: batch_tokens={config.batch_tokens}"
         )
     data = _labels_alone(config)
+    if config.class_weights == "balanced":  # by the examples, which are not here: any will do
+        config = config.with_values(class_weights=dict.fromkeys(data.labels or (), 1.0))
     with tempfile.TemporaryDirectory() as folder:
         sized = _random_encoder(config, Path(folder))
         model = build_model(sized, data)
     compile_model(model, sized, data, _STEPS)
     rows = _rows(config.batch_size, cores)
     length = config.max_sequence_length or task.fixed_length
-    batch = (_tokens(rows, length), task.target_spec(rows, data.labels))
+    inputs = _tokens(rows, length)
+    if config.features is not None:  # the encoder's states are computed before the steps
+        inputs["states"] = tf.TensorSpec((rows, length, model.encoder.frozen_dim), DTYPE)
+    batch = (inputs, task.target_spec(rows, data.labels))
     return CheckedModel(model, batch, f"{rows} examples of {length} tokens")
 
 
@@ -170,11 +181,13 @@ def _translation(config: TranslationConfig, cores: int) -> CheckedModel:
             "`bert` must be left out: a fused model has no fixed shapes yet. "
             f"Received: bert={config.bert!r}"
         )
+    if config.warm_start is not None:
+        raise ValueError(
+            "`warm_start` must be left out of a check, and the options of its sizes and subwords "
+            f"be given instead. Received: warm_start={config.warm_start!r}"
+        )
     bucket = longest_bucket(config, cores)
-    # Only the number of subwords matters, and whether both languages share one model.
-    source = range(config.vocabulary_size)
-    pieces = (source, source if config.subwords == "joint" else range(config.vocabulary_size))
-    arguments = model_arguments(config, pieces)
+    arguments = model_arguments(config, given_subwords(config) or _made_up_pieces(config))
     transformer = encoder_decoder_class(config.architecture)(**arguments, dtype=config.precision)
     model = Translation(transformer, config.label_smoothing, dtype=config.precision)
     compile_translator(model, config)
@@ -188,15 +201,38 @@ def _translation(config: TranslationConfig, cores: int) -> CheckedModel:
     return CheckedModel(model, (inputs, tokens), about)
 
 
+def _made_up_pieces(config: TranslationConfig) -> tuple[Sized, Sized]:
+    """Returns as many pieces as subwords would be learned; one object where they are shared."""
+    source = range(config.vocabulary_size)
+    return source, source if config.subwords == "joint" else range(config.vocabulary_size)
+
+
 def _random_encoder(config: RunConfig, folder: Path) -> RunConfig:
-    """Returns the configuration with random weights, if its encoder would be downloaded."""
+    """Returns the configuration with random weights, if its encoder would be downloaded.
+
+    The weights are in `folder` for options that a new encoder may not have.
+    """
     is_here = config.encoder not in PUBLISHED_SIZES and config.scratch_size is None
     if is_here or (config.vocabulary is not None and Path(config.vocabulary).is_file()):
         return config
     size, tokens = PUBLISHED_SIZES.get(config.encoder or "", (config.scratch_size, 30522))
     vocabulary = folder / "vocab.txt"
     made_up_vocabulary(tokens).save(vocabulary)
+    if any(given is not None for given in (config.adapter, config.features, config.fuse)):
+        encoder = encoder_class(BERT).from_size(size, tokens)
+        made = encoder.save_pretrained(folder / "encoder", vocabulary=vocabulary)
+        adapters = [_adapter_alone(one, folder) for one in config.fuse or ()]
+        return config.with_values(encoder=str(made), fuse=adapters or None)
     return config.with_values(encoder=f"scratch:{size}", vocabulary=str(vocabulary))
+
+
+def _adapter_alone(source: str, folder: Path) -> str:
+    """Returns the folder of an adapter without an encoder, which may then have other weights."""
+    if any((Path(source) / name).is_file() for name in (ADAPTER_CONFIG, HUB_CONFIG)):
+        return source
+    adapter = adapter_of(read_checkpoint(source), source)
+    # A fusion knows it by the name of its folder.
+    return str(write_adapter(adapter, folder / "adapters" / Path(source).name))
 
 
 def _labels_alone(config: RunConfig) -> RunData:

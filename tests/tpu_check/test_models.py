@@ -7,13 +7,20 @@ import tensorflow as tf
 
 from kbert.data.pretraining.records import write_records
 from kbert.data.translation.parallel_batches import Bucket
-from kbert.tpu_check.models import checked_model, longest_bucket, made_up_vocabulary
+from kbert.models.bert import Bert
+from kbert.tpu_check.models import (
+    PUBLISHED_SIZES,
+    checked_model,
+    longest_bucket,
+    made_up_vocabulary,
+)
 from kbert.training.config.any_config import config_from_yaml
 from kbert.training.config.captioning_config import CaptioningConfig
 from kbert.training.config.finetuning_config import RunConfig
 from kbert.training.config.pretraining_config import PretrainingConfig
 from kbert.training.config.translation_config import TranslationConfig
 from kbert.training.translation.inputs import translation_bucket
+from tests.small_translator import small_subwords
 
 _TINY = {"num_layers": 1, "hidden_dim": 16, "num_heads": 2, "intermediate_dim": 32}
 _RUN = {"train": "x.tsv", "encoder": "scratch:tiny", "vocabulary": "none.txt", "output": "o"}
@@ -116,6 +123,73 @@ def test_translation_has_the_shape_of_its_longest_pairs():
     assert found.model.transformer.vocabulary_size == 60
 
 
+def test_translation_has_the_pieces_of_given_subwords(tmp_path):
+    names = {size: str(tmp_path / f"{size}.model") for size in (60, 70)}
+    for size, name in names.items():
+        small_subwords(size=size).save(name)
+    tiny = {"max_length": 15, "batch_tokens": 128, "size": "tiny", "num_encoder_layers": 1}
+    for target, sizes in ((None, (None, 60)), (names[60], (None, 60)), (names[70], (60, 70))):
+        given = {"source_subwords": names[60], "target_subwords": target}
+        config = TranslationConfig(train="x.tsv", output="o", **tiny, **given)
+        transformer = checked_model(config, 2).model.transformer
+        assert (transformer.source_vocabulary_size, transformer.vocabulary_size) == sizes
+        assert transformer.tied == ("target" if target == names[70] else "all")
+
+
+@pytest.fixture
+def tiny_published(monkeypatch):
+    monkeypatch.setitem(PUBLISHED_SIZES, "bert-base-uncased", ("tiny", 40))
+    return {"train": "x.tsv", "encoder": "bert-base-uncased", "output": "o", "batch_size": 8}
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"adapter": "lora"},
+        {"adapter": "pfeiffer", "class_weights": "balanced"},
+        {"features": "last", "head": "bilstm", "lstm_dim": 4},
+    ],
+)
+def test_what_trains_beside_a_published_encoder(tiny_published, values):
+    config = RunConfig(**tiny_published, **values, labels=["a", "b"])
+    model = checked_model(config, 2).model
+    assert model.encoder.vocabulary_size == 40
+    paths = [variable.path for variable in model.trainable_variables]
+    assert len(paths) > 2 and not any("embeddings" in path for path in paths)
+
+
+def test_of_features_a_batch_has_the_states(tiny_published):
+    """Of the embeddings and two blocks, 128 numbers each; a step does not compute them again."""
+    config = RunConfig(**tiny_published, task="regression", features="mix")
+    batch = checked_model(config, 2).batch
+    assert shapes(batch)["states"] == (4, 128, 3 * 128)
+    assert batch[0]["states"].dtype == "float16"
+
+
+def test_a_fusion_of_adapters_of_a_model_and_alone(tiny_published, tmp_path):
+    """The encoder's weights beside an adapter are not those of the check."""
+    folders = [tmp_path / "one", tmp_path / "two"]
+    encoder = Bert.from_size("tiny", 40)
+    encoder.add_adapter("own", "pfeiffer")
+    encoder.save_adapter(folders[0], "own")
+    encoder.train_adapter("own")
+    made_up_vocabulary(40).save(tmp_path / "vocab.txt")
+    encoder.save_pretrained(folders[1], vocabulary=tmp_path / "vocab.txt")
+    config = RunConfig(**tiny_published, task="regression", fuse=[str(one) for one in folders])
+    model = checked_model(config, 2).model
+    assert model.encoder.active_adapters == ["one", "two"]
+    assert folders[0].is_dir() and folders[1].is_dir()
+
+
+@pytest.mark.parametrize(
+    "task, key", [("classification", "class_weights"), ("multi-label", "positive_weights")]
+)
+def test_balanced_weights_need_no_examples(task, key):
+    config = RunConfig(**_RUN, task=task, labels=["a", "b"], class_weights="balanced")
+    loss = checked_model(config, 1).model.loss
+    assert loss.get_config()[key] == [1.0, 1.0]
+
+
 def test_cores_get_the_rows_of_a_run():
     config = TranslationConfig(
         train="x.tsv", output="o", max_length=15, batch_tokens=7 * 16, strategy="tpu"
@@ -145,6 +219,11 @@ def test_cores_get_the_rows_of_a_run():
             "`batch_tokens` must be at least 416, a pair of 104 tokens for each of 4 cores",
         ),
         (TranslationConfig(train="x", output="o", bert="b"), "`bert` must be left out"),
+        (
+            TranslationConfig(train="x", output="o", warm_start="w"),
+            "`warm_start` must be left out of a check, and the options of its sizes and subwords "
+            "be given instead. Received: warm_start='w'",
+        ),
         (
             CaptioningConfig(train="x", images="i", output="o"),
             "`config` must be of one task on an encoder, of translation or of pretraining. "

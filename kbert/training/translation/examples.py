@@ -120,16 +120,23 @@ def run_subwords(config: TranslationConfig, data: TranslationData, kept: Path | 
     if kept is not None and (kept / SUBWORDS).is_dir():
         check_unchanged(kept, config, _OF_SUBWORDS, f"the pieces in {kept / SUBWORDS}")
         return _read_kept(kept / SUBWORDS)
-    if config.source_subwords is not None:
-        source = Subword.from_file(config.source_subwords)
-        target = config.target_subwords
-        other = source if target is None else Subword.from_file(target)
-        return source, source if other == source else other
+    given = given_subwords(config)
+    if given is not None:
+        return given
     sides = [data.train.sources, data.train.targets or []]
     if config.subwords == "joint":
         joint = _learned(sides, config)
         return joint, joint
     return _learned(sides[:1], config), _learned(sides[1:], config)
+
+
+def given_subwords(config: TranslationConfig) -> Pair | None:
+    """Reads the subwords that the options name; one object where they are one model."""
+    if config.source_subwords is None:
+        return None
+    source, target = Subword.from_file(config.source_subwords), config.target_subwords
+    other = source if target is None else Subword.from_file(target)
+    return source, source if other == source else other
 
 
 def write_subwords(subwords: Pair, folder: Path) -> None:
