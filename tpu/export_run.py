@@ -18,7 +18,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         arguments: Those of the command line; None for the process's own.
 
     Returns:
-        The exit code.
+        The exit code: 2 for bad input, 1 for a failure such as a full disk.
     """
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("run", type=Path, help="the directory of a run")
@@ -26,6 +26,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--name", help="the model's name for the server; its Keras name if absent")
     given = parser.parse_args(arguments)
     # TensorFlow takes seconds to load, which a wrong command line need not wait for.
+    from kbert.cli.frame.errors import exit_code
     from kbert.serving.export.export import export
     from kbert.training.runs.load_model import load_model
 
@@ -33,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(export(load_model(given.run), given.base, given.name))
     except (OSError, ValueError) as error:
         print(f"export_run: {error}", file=sys.stderr)
-        return 2
+        return exit_code(error)
     return 0
 
 

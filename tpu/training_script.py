@@ -15,7 +15,8 @@ def run(about: str, tasks: Sequence[str], arguments: Sequence[str] | None = None
         arguments: Those of the command line; None for the process's own.
 
     Returns:
-        The exit code: 2 for bad input, 75 for a training that was asked to stop and can go on.
+        The exit code, as of `kbert`: 2 for bad input, 75 for a training that was asked to stop and
+        can go on, 1 for a failure such as a full disk.
     """
     parser = argparse.ArgumentParser(description=about.splitlines()[0])
     parser.add_argument("config", type=Path, help="a YAML file")
@@ -26,6 +27,7 @@ def run(about: str, tasks: Sequence[str], arguments: Sequence[str] | None = None
     if given.output is not None:
         values["output"] = given.output
     # TensorFlow takes seconds to load, which a wrong command line need not wait for.
+    from kbert.cli.frame.errors import TRY_AGAIN, exit_code
     from kbert.training.config.any_config import config_from_yaml
     from kbert.training.recipes.pretraining import pretrain
     from kbert.training.run import train
@@ -39,8 +41,8 @@ def run(about: str, tasks: Sequence[str], arguments: Sequence[str] | None = None
         print(pretrain(config) if config.task == "pretraining" else train(config))
     except TrainingStopped as stopped:
         print(f"{parser.prog}: {stopped}", file=sys.stderr)
-        return 75
+        return TRY_AGAIN
     except (OSError, ValueError) as error:
         print(f"{parser.prog}: {error}", file=sys.stderr)
-        return 2
+        return exit_code(error)
     return 0

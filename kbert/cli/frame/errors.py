@@ -55,9 +55,14 @@ def reported(verb: Callable[..., None]) -> Callable[..., None]:
             if kwargs.get("config") is not None:  # what was not given may be a key of that file
                 options = {name: options[name] for name in options if kwargs.get(name) is not None}
             echo(f"Error: {_with_options(_message(error), options)}", err=True)
-            raise Exit(BAD_INPUT if isinstance(error, _USERS) else FAILURE) from error
+            raise Exit(exit_code(error)) from error
 
     return wrapped
+
+
+def exit_code(error: BaseException) -> int:
+    """Returns the exit code of an error: 2 for what users can mend, 1 for a failure of the run."""
+    return BAD_INPUT if isinstance(error, _USERS) else FAILURE
 
 
 def _message(error: BaseException) -> str:
