@@ -13,6 +13,7 @@ from kbert.extras import install_extra
 from kbert.options.configuration import MULTI_WORKER, check_default, check_strategy
 from kbert.training.config.any_config import StoredConfig, config_from_dict
 from kbert.training.run import look_first, train
+from kbert.training.runs.run_directory import check_output
 
 try:
     from ray.train import FailureConfig, RunConfig, ScalingConfig
@@ -41,12 +42,15 @@ def train_with_ray(
     Raises:
         ValueError: The configuration is wrong, cannot be resumed, or is not for several workers.
         FileNotFoundError: A file is missing.
+        FileExistsError: The output exists already.
         ray.train.TrainingFailedError: The training failed more often than allowed.
     """
     placed: Any = config.with_values(strategy=MULTI_WORKER)
     check_default(placed, ("overwrite", "resume"), "with Ray: workers that start again go on")
     check_strategy(placed)
     look_first(placed)
+    # Not by look_first, as each worker calls it: another one may have begun the run by then.
+    check_output(placed.output or "", overwrite=False, resume=True)
     again = RunConfig(failure_config=FailureConfig(max_failures=_MAX_FAILURES))
     TensorflowTrainer(
         _train_values,

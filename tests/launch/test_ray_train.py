@@ -2,7 +2,9 @@
 
 import importlib
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -54,6 +56,40 @@ def test_what_could_not_be_resumed_is_refused_before_ray_starts(tmp_path: Path):
     ):
         with pytest.raises((ValueError, FileNotFoundError), match=told):
             train_with_ray(config_from_dict({**given, **wrong}), ScalingConfig(num_workers=2))
+
+
+@pytest.fixture
+def placed(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[dict[str, Any]]]:
+    """The configurations that a stand-in of Ray, whose workers train nothing, was given."""
+    given: list[dict[str, Any]] = []
+
+    def trainer(loop: Any, train_loop_config: dict[str, Any], **others: Any) -> SimpleNamespace:
+        return SimpleNamespace(fit=lambda: given.append(train_loop_config))
+
+    parts = dict.fromkeys(("FailureConfig", "RunConfig", "ScalingConfig"), SimpleNamespace)
+    monkeypatch.setitem(sys.modules, "ray", SimpleNamespace())
+    monkeypatch.setitem(sys.modules, "ray.train", SimpleNamespace(**parts))
+    of_tensorflow = SimpleNamespace(TensorflowTrainer=trainer)
+    monkeypatch.setitem(sys.modules, "ray.train.tensorflow", of_tensorflow)
+    monkeypatch.delitem(sys.modules, "kbert.launch.ray_train", raising=False)
+    yield given
+    sys.modules.pop("kbert.launch.ray_train", None)  # it holds the stand-in
+
+
+def test_an_output_that_exists_is_told_before_ray_starts(
+    tmp_path: Path, placed: list[dict[str, Any]]
+):
+    module = importlib.import_module("kbert.launch.ray_train")
+    output = tmp_path / "run"
+    config = config_from_dict(values(tmp_path, output=str(output)))
+    scaling = module.ScalingConfig(num_workers=2)
+    (tmp_path / "run.incomplete").mkdir()  # it goes on with a run that was stopped
+    assert module.train_with_ray(config, scaling) == output
+    assert [one["strategy"] for one in placed] == ["multi-worker"]
+    output.mkdir()
+    with pytest.raises(FileExistsError, match="`output` must not exist yet"):
+        module.train_with_ray(config, scaling)
+    assert len(placed) == 1
 
 
 @pytest.mark.slow
