@@ -253,11 +253,15 @@ def _drop_models(run: Path, is_best: bool) -> None:
 
 
 def _write_best(folder: Path, best: dict[str, Any], rows: list[dict[str, Any]]) -> None:
-    metrics = runs.load_run(folder / best["folder"]).metrics
-    if not (folder / runs.MODEL).is_dir():  # else a stop came just after it
+    each = {row["folder"]: runs.load_run(folder / row["folder"]).metrics for row in rows}
+    metrics = each[best["folder"]]
+    if (folder / best["folder"] / runs.MODEL).is_dir():  # else a stop came just after it
+        # Of a smaller grid, whose best point was another.
+        shutil.rmtree(folder / runs.MODEL, ignore_errors=True)
         os.rename(folder / best["folder"] / runs.MODEL, folder / runs.MODEL)
     chosen = {key: best[key] for key in GRID_KEYS if key in best}
     metrics |= {"grid": rows, "best": best["folder"], "best_values": chosen}
+    metrics["seconds"] = sum(found["seconds"] for found in each.values())
     runs.write_json(metrics, folder / runs.METRICS)
     shutil.copy2(folder / best["folder"] / runs.REPORT, folder / runs.REPORT)
 

@@ -48,9 +48,10 @@ def test_a_grid_keeps_the_best_point(tiny, tmp_path, eagerly):
     assert told in (path / "log.txt").read_text()
 
 
-def test_of_equal_points_the_one_with_the_lower_loss_is_best(tiny, tmp_path, monkeypatch):
-    """What trains a point is written by hand: accuracy 0.5 each, cross entropies 0.7, 0.6, 0.8."""
-    losses = {4: 0.7, 8: 0.6, 12: 0.8}
+@pytest.fixture
+def by_hand(monkeypatch):
+    """Points that nothing trains: accuracy 0.5 each, their cross entropy by the size of batches."""
+    losses = {4: 0.7, 8: 0.6, 12: 0.8, 16: 0.5}
 
     def once(config, data):
         with run_directory(config.output) as folder:
@@ -60,10 +61,31 @@ def test_of_equal_points_the_one_with_the_lower_loss_is_best(tiny, tmp_path, mon
             measured["final"]["validation"]["cross_entropy"] = losses[config.batch_size]
             write_json(measured, folder / "metrics.json")
             (folder / "model").mkdir()
+            (folder / "model" / str(config.batch_size)).touch()
 
     monkeypatch.setattr("kbert.training.several_runs.train_once", once)
-    path = train(tiny.config(tmp_path / "run", grid={"batch_size": list(losses)}))
+
+
+def test_of_equal_points_the_one_with_the_lower_loss_is_best(tiny, tmp_path, by_hand):
+    path = train(tiny.config(tmp_path / "run", grid={"batch_size": [4, 8, 12]}))
     found = load_run(path).metrics
     assert found["best"] == "grid-2" and found["best_values"] == {"batch_size": 8}
+    assert found["seconds"] == 3 * 2.0  # of all points
     told = "best: batch_size 8: accuracy 0.5000  (grid-2)\n"
     assert (path / "log.txt").read_text().endswith(told)
+
+
+def test_a_larger_grid_has_the_model_of_its_own_best_point(tiny, tmp_path, by_hand, monkeypatch):
+    """It was stopped when the model of the smaller one stood in its place already."""
+
+    def stopped(*paths):
+        raise KeyboardInterrupt
+
+    config = tiny.config(tmp_path / "run", grid={"batch_size": [4, 8]})
+    with monkeypatch.context() as patched:
+        patched.setattr("kbert.training.several_runs.shutil.copy2", stopped)
+        with pytest.raises(KeyboardInterrupt):
+            train(config)
+    assert os.listdir(tmp_path / "run.incomplete" / "model") == ["8"]
+    again = config.with_values(grid={"batch_size": [4, 8, 16]}, allow_config_change=True)
+    assert os.listdir(train(again) / "model") == ["16"]
