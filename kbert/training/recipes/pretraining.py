@@ -172,7 +172,10 @@ def _order(config: PretrainingConfig, text: sources.PretrainingText) -> str:
     cut = (text.train.fingerprint, getattr(text.train, "block_bytes", None), workers)
     # Runs from before there was a choice have no such entry.
     packing = () if config.packing == PACKINGS[0] else (config.packing,)
-    return order_of(*cut, *(getattr(config, key) for key in _OF_THE_ORDER), *packing)
+    options = {key: getattr(config, key) for key in _OF_THE_ORDER}
+    if config.encoder is not None:  # however its folder is spelled, as that of a chain may be
+        options["encoder"] = Path(config.encoder).name
+    return order_of(*cut, *options.values(), *packing)
 
 
 def _at_next_pass(position: Position) -> Position:

@@ -257,6 +257,20 @@ def test_another_number_of_workers_is_another_order_of_the_same_text(
     assert len(orders) == 3 and len(fingerprints) == 1
 
 
+def test_an_order_is_the_same_however_the_folder_of_the_encoder_is_spelled(tiny_corpus, tmp_path):
+    sizes = ("vocabulary", "num_layers", "hidden_dim", "num_heads", "intermediate_dim", "positions")
+    own = dict.fromkeys(sizes)  # those of the encoder
+    text = read_text(tiny_corpus.config(tmp_path / "run"))
+
+    def order(encoder):
+        config = tiny_corpus.config(tmp_path / "run", encoder=encoder, **own)
+        return pretraining_run._order(config, text)
+
+    one = order("chain.incomplete/score")
+    assert order(str(tmp_path / "chain.incomplete" / "score")) == one
+    assert order("chain.incomplete/mood") != one
+
+
 def test_intervals_are_cut_by_hand():
     assert intervals_from(0, 5, 2) == (0, 2, 2)  # steps 1 to 4
     assert intervals_from(4, 5, 2) == (2, 3, 1)
