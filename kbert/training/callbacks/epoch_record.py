@@ -13,6 +13,7 @@ from kbert.metrics.glue import NotFiniteError
 from kbert.tasks.registry import finetuned_tasks
 from kbert.training.callbacks.state_saver import steps_done
 from kbert.training.config.any_config import AnyConfig
+from kbert.training.distributed.collectives import all_gather
 from kbert.training.runs.run_log import RunLog
 from kbert.training.runs.train_state import check_finite
 
@@ -176,7 +177,7 @@ class EpochRecord(keras.callbacks.Callback):
         is_best = self.best_epoch == epoch + 1
         self._log.line(_epoch_line(record, self._config.epochs, is_best, self._compiles))
         self._compiles = False
-        if self.is_over(epoch + 1):
+        if self._ends_after(epoch + 1):
             self.model.stop_training = True
             if epoch + 1 < self._config.epochs:
                 patience = self._config.early_stopping
@@ -190,6 +191,14 @@ class EpochRecord(keras.callbacks.Callback):
         if patience is None or self.best_value is None:
             return False
         return done - self.best_epoch >= patience
+
+    def _ends_after(self, done: int) -> bool:
+        """Returns whether the training stops early: of several workers the first decides."""
+        if self._config.early_stopping is None:
+            return False
+        # Each measures by itself, not to the same bits: one that stopped alone would leave the
+        # others waiting in their next step.
+        return bool(all_gather([int(self.is_over(done))])[0][0])
 
     def _measured(self, validation: Measuring) -> dict[str, float]:
         try:

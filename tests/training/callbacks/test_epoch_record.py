@@ -6,6 +6,7 @@ import keras
 import pytest
 
 from kbert.metrics.glue import NotFiniteError
+from kbert.training.callbacks import epoch_record
 from kbert.training.callbacks.epoch_record import EpochRecord
 from kbert.training.runs.run_log import RunLog
 
@@ -72,6 +73,21 @@ def test_it_stops_where_nothing_gets_better(tiny, tmp_path, capsys):
     record = run(tiny, tmp_path, [0.5, 0.7, 0.7, 0.6, 0.9], early_stopping=2)
     assert len(record.epochs) == 4 and record.best_epoch == 2
     assert "stopped early: no better accuracy for 2 epochs" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("first, epochs", [([0, 0, 1], 3), ([0, 0, 0, 0, 0], 5)])
+def test_of_several_workers_the_first_decides(tiny, tmp_path, monkeypatch, first, epochs):
+    """By itself this one would stop after the fourth epoch."""
+    own, told = [], iter(first)
+
+    def gathered(values):
+        own.append(values)
+        return [[next(told)], values]
+
+    monkeypatch.setattr(epoch_record, "all_gather", gathered)
+    record = run(tiny, tmp_path, [0.5, 0.7, 0.7, 0.6, 0.6], early_stopping=2)
+    assert len(record.epochs) == epochs
+    assert own == [[0], [0], [0], [1], [1]][:epochs]
 
 
 def test_values_reach_the_callbacks_after_it(tiny, tmp_path):
