@@ -54,20 +54,25 @@ def contenders(folder: Path, settings: dict[str, Any], python: str) -> list[Cont
     return made
 
 
-def rows_of(played: list[Contender], pieces: str) -> dict[str, list[dict[str, Any]]]:
-    """A row for each contender."""
+def rows_of(
+    played: list[Contender], pieces: str, steps: int | None
+) -> dict[str, list[dict[str, Any]]]:
+    """A row for each contender, of translations that have `steps` tokens each, if not None."""
     processor = sentencepiece.SentencePieceProcessor(model_file=pieces)
     run = {c.name: c for c in played if c.median("translate")}
     own = run.get("kbert float32")
     rows: list[dict[str, Any]] = []
     for name, contender in run.items():
         found = contender.facts["translations"]
-        tokens = sum(len(ids) + 1 for ids in processor.encode(found))  # the end is a token too
+        # The end is a token too; of a fixed number of steps some make it the last, others a word.
+        tokens = sum(steps or len(ids) + 1 for ids in processor.encode(found))
         seconds = 1e-3 * (contender.median("translate") or 1e30)
         row: dict[str, Any] = {"contender": name, "tokens_per_second": round(tokens / seconds)}
         row["milliseconds_a_sentence"] = round((contender.median("single") or 0.0) / SINGLE, 1)
         if name.endswith(FUSED):
-            row["time_by_vanilla"] = ratio(contender, run[name.removesuffix(FUSED)], "translate")
+            vanilla = run.get(name.removesuffix(FUSED))
+            if vanilla is not None:
+                row["time_by_vanilla"] = ratio(contender, vanilla, "translate")
         elif own is not None:
             same = sum(a == b for a, b in zip(found, own.facts["translations"], strict=True))
             row["same_as_kbert"] = round(same / len(found), 4)
@@ -94,7 +99,7 @@ def main() -> None:
         played = [one for one in played if one.name in (arguments.only or [one.name])]
         requests = [{"work": work, "repeats": 1} for work in WORKS]
         play(played, requests, arguments.rounds)
-        rows = rows_of(played, settings["pieces"])
+        rows = rows_of(played, settings["pieces"], steps)
     about = {"beam": BEAM, "size": arguments.size or "as saved", "rounds": arguments.rounds}
     write(arguments.output, rows, played, about | {"sentences": arguments.sentences or "all"})
 
