@@ -10,6 +10,7 @@ import numpy as np
 import tensorflow as tf
 
 POLICIES = ("bfloat16", "mixed_bfloat16")  # beside float32, which the first layer has
+TINY = 0.1  # weights that are all smaller: what they do is less than errors that are allowed
 
 
 def check_layer(
@@ -43,7 +44,8 @@ def check_layer(
         own_dtype: names of sublayers that keep a policy of their own, on purpose.
         without_gradient: paths of trainable weights that the output does not depend on.
         tolerance: how far results in bfloat16 may lie from those in float32, relative to the
-            largest of them; None for no check.
+            largest of them, which must not be 0; None for no check. Weights that begin at 0 or
+            near it are others while results are compared.
         dynamic_batch: whether the batch axis may be unknown.
 
     Returns:
@@ -53,8 +55,10 @@ def check_layer(
     keywords = dict(call_kwargs or {})
     layer = layer_class(**init_kwargs, name="checked")
     check_config(layer, init_kwargs)
+    check_shapes(run(layer, arguments, keywords), expected_output_shape)
+    initial = layer.get_weights()
+    enlarge_weights(layer)
     output = run(layer, arguments, keywords)
-    check_shapes(output, expected_output_shape)
     check_variables(layer, expected_variables)
     check_calls(layer, arguments, keywords, output, expected_output_shape)
     traced = check_dynamic_batch if dynamic_batch else check_fixed_batch
@@ -68,7 +72,8 @@ def check_layer(
         check_dtypes(other, result, policy, output_dtype, own_dtype)
         other.set_weights(layer.get_weights())
         if tolerance is not None:
-            check_close(run(other, arguments, keywords), output, tolerance, policy)
+            check_close(run(other, arguments, keywords), output, tolerance, policy, least=0.0)
+    layer.set_weights(initial)
     return layer
 
 
@@ -107,6 +112,15 @@ def assign_weights(layer: keras.layers.Layer, arrays: Mapping[str, Any]) -> None
         raise AssertionError(f"arrays must be {sorted(by_path)}. Received: {sorted(arrays)}")
     for path, variable in by_path.items():
         variable.assign(np.asarray(arrays[path]))
+
+
+def enlarge_weights(layer: keras.layers.Layer) -> None:
+    """Gives trainable weights that are 0 or near it other values, which results depend on."""
+    draw = np.random.default_rng(0)
+    for variable in layer.trainable_weights:
+        if np.abs(np.asarray(variable, "float32")).max(initial=0.0) < TINY:
+            rows = variable.shape[-2] if len(variable.shape) > 1 else 4
+            variable.assign(draw.uniform(-1.0, 1.0, variable.shape) / np.sqrt(rows))
 
 
 def leaves(tree: Any) -> list[Any]:
@@ -303,14 +317,22 @@ def check_dtypes(
             raise AssertionError(f"outputs must be {expected}. Received: {tensor.dtype.name}")
 
 
-def check_close(output: Any, expected: Any, tolerance: float, what: str) -> None:
-    """Arrays agree up to `tolerance` times the largest number expected (at least 1)."""
+def check_close(
+    output: Any, expected: Any, tolerance: float, what: str, least: float = 1.0
+) -> None:
+    """Arrays agree up to `tolerance` times the largest number expected, or times `least`.
+
+    With `least` 0 each array must expect something else than zeros, which anything small is near.
+    """
     for one, other in zip(leaves(output), leaves(expected), strict=True):
         one = np.asarray(tf.cast(one, "float64"))
         other = np.asarray(tf.cast(other, "float64"))
         if not np.isfinite(one).all():
             raise AssertionError(f"{what}: output must be finite. Received: {one}")
-        room = tolerance * max(1.0, np.abs(other).max(initial=0.0))
+        scale = max(least, np.abs(other).max(initial=0.0))
+        if scale == 0.0:
+            raise AssertionError(f"{what}: there must be numbers to compare. Received: zeros")
         distance = np.abs(one - other).max(initial=0.0)
-        if distance > room:
-            raise AssertionError(f"{what}: results differ by {distance:.3g}, more than {room:.3g}")
+        if distance > tolerance * scale:
+            message = f"differ by {distance:.3g}, more than {tolerance * scale:.3g}"
+            raise AssertionError(f"{what}: results {message}")

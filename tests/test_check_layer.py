@@ -173,3 +173,38 @@ def test_nan():
             return keras.ops.log(super().call(x, training) * 0.0 - 1.0)
 
     fails("output must be finite", Broken, package=None)
+
+
+def test_small_results_that_low_precision_changes():
+    class Doubled(Scaled):
+        def call(self, x, training=None):
+            return super().call(x, training) * (0.01 if self.compute_dtype == "float32" else 0.02)
+
+    fails("bfloat16: results differ", Doubled, package=None)
+
+
+def test_weights_that_begin_at_zero_are_compared_with_other_values():
+    class Lost(Scaled):
+        def build(self, input_shape):
+            super().build(input_shape)
+            self.up = self.add_weight(shape=(5,), initializer="zeros", name="up")
+
+        def call(self, x, training=None):
+            lost = self.compute_dtype != "float32"
+            return keras.ops.zeros_like(x) if lost else x @ keras.ops.diag(self.up[:4])
+
+    options = {"package": None, "without_gradient": ["inner/kernel", "inner/bias"]}
+    fails("bfloat16: results differ", Lost, (2, 3, 4), 3, **options)
+
+
+def test_weights_are_as_they_began_afterwards():
+    layer = check_layer(Scaled, {"units": 5}, X, (2, 3, 5), 2)
+    assert not np.asarray(layer.inner.bias).any()
+
+
+def test_nothing_but_zeros():
+    class Empty(Scaled):
+        def call(self, x, training=None):
+            return super().call(x, training) * 0.0
+
+    fails("there must be numbers to compare", Empty, package=None)
