@@ -5,8 +5,7 @@
 all-MiniLM-L6-v2 learns on from biomedical text. It, and the encoder as it was, get the adapters of
 minilm-squad, which learn from general questions of SQuAD what an answer is (as in Wiese et al.
 2017); then these learn to mark the answers to COVID-QA's questions, with the same seeds. Measured
-are whole articles that neither text nor questions of the training have seen. Runs that are there
-stay, and a stopped one goes on.
+are whole articles of which the training saw nothing. Runs that are there stay; a stopped goes on.
 """
 
 import argparse
@@ -17,7 +16,8 @@ from typing import Any
 
 from biomedical_data import write
 from biomedical_reader import READER, WINDOWS, made
-from side_by_side.results import machine, table
+from side_by_side.machine import machine
+from side_by_side.results import table
 
 from kbert.storage.files import write_atomically
 from kbert.training.config.finetuning_config import RunConfig

@@ -19,7 +19,8 @@ from typing import Any
 
 import keras
 import numpy as np
-from side_by_side.results import machine, parser, table
+from side_by_side.machine import machine
+from side_by_side.results import parser, table
 
 from kbert.data.classification.text_tuples import read_tuple_examples
 from kbert.metrics.embeddings import embedding_metrics

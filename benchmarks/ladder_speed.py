@@ -21,8 +21,9 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 from side_by_side.ladder_rungs import RUNGS, made, run_folder
+from side_by_side.machine import machine
 from side_by_side.multi30k_data import TESTS, read_split, train_pieces
-from side_by_side.results import machine, table
+from side_by_side.results import table
 
 from kbert.storage.files import write_atomically
 from kbert.tasks.translation.model import Translator

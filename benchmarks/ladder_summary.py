@@ -12,8 +12,9 @@ from typing import Any
 from ladder import RESULTS
 from matplotlib.figure import Figure
 from side_by_side.ladder_rungs import RUNGS
+from side_by_side.machine import machine
 from side_by_side.multi30k_data import TESTS
-from side_by_side.results import machine, table
+from side_by_side.results import table
 
 from kbert.plots.figures import write_figure
 from kbert.storage.files import write_atomically

@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from pretraining_text import write
-from side_by_side.results import machine, table
+from side_by_side.machine import machine
+from side_by_side.results import table
 from side_by_side.tuned_encoders import RANDOM, tuned_rows
 
 from kbert.storage.files import write_atomically

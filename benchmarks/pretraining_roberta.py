@@ -18,7 +18,8 @@ from typing import Any
 import numpy as np
 from pretraining import BATCH, RESULTS, TOKENS, curve, pretrained
 from pretraining_text import write
-from side_by_side.results import machine, parser, table
+from side_by_side.machine import machine
+from side_by_side.results import parser, table
 from side_by_side.tuned_encoders import tuned_rows
 
 from kbert.storage.files import write_atomically

@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from side_by_side.contender import Contender, play, ratio
-from side_by_side.results import keep_row, machine, parser, write
+from side_by_side.machine import machine
+from side_by_side.results import keep_row, parser, write
 
 from kbert import __version__
 from kbert.data.questions.squad import read_squad

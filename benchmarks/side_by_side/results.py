@@ -3,19 +3,15 @@
 import argparse
 import json
 import os
-import platform
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 from side_by_side.contender import SCRIPTS, Contender
+from side_by_side.machine import machine
 
 from kbert.storage.files import write_atomically
-
-_FLAGS = ("avx2", "avx512f", "avx512_vnni", "avx512_bf16", "amx_bf16", "amx_tile")
-# Taken before anything runs: it tells whether other programs had the cores.
-_LOAD = os.getloadavg()[0]
 
 Row = dict[str, Any]
 
@@ -44,24 +40,6 @@ def seeds(text: str) -> range:
     return range(int(first or 1), int(last) + 1)
 
 
-def machine() -> Row:
-    """What of this machine bears on speed."""
-    found: dict[str, str] = {}
-    if Path("/proc/cpuinfo").exists():
-        for line in Path("/proc/cpuinfo").read_text().splitlines():
-            key, _, value = line.partition(":")
-            found.setdefault(key.strip(), value.strip())
-    flags = set(found.get("flags", "").split())
-    return {
-        "cores": len(os.sched_getaffinity(0)),
-        "processor": found.get("model name", platform.machine()),
-        "flags": [flag for flag in _FLAGS if flag in flags],
-        "memory_gib": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30),
-        "load_before": round(_LOAD, 1),
-        "python": platform.python_version(),
-    }
-
-
 def keep_row(path: Path, row: Row, same: Sequence[str]) -> None:
     """Prints a result, and adds it to a JSON list, where it takes the place of an older one.
 
@@ -81,8 +59,14 @@ def keep_row(path: Path, row: Row, same: Sequence[str]) -> None:
 def write(
     path: Path, tables: dict[str, list[Row]], contenders: Iterable[Contender], settings: Row
 ) -> None:
-    """Writes a JSON file: machine, versions, settings, tables, and who was not run and why."""
+    """Writes a JSON file: machine, versions, settings, tables, and who was not run and why.
+
+    Raises:
+        SystemExit: a contender of kbert was not run. A file that is there stays as it is: a row
+            that is no longer there is not noticed among many.
+    """
     contenders = list(contenders)
+    broken = [f"{c.name} ({c.failure})" for c in contenders if c.failure and c.name[:5] == "kbert"]
     versions: dict[str, str] = {}
     for contender in contenders:
         versions |= contender.facts.get("versions", {})
@@ -93,10 +77,13 @@ def write(
         **tables,
         "not_run": {c.name: c.failure for c in contenders if c.failure},
     }
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(path, json.dumps(result, indent=1) + "\n")
+    if not (broken and path.exists()):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(path, json.dumps(result, indent=1) + "\n")
     for name, rows in tables.items():
         print(f"\n{name}\n{table(rows)}")
+    if broken:
+        raise SystemExit(f"Any older {path.name} is kept. Not run: {'; '.join(broken)}")
 
 
 def table(rows: Sequence[Row], columns: Sequence[str] = ()) -> str:

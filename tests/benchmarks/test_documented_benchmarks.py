@@ -21,12 +21,11 @@ from kbert.models.encoder_decoders.bert_fused_transformer import BertFusedTransf
 from kbert.models.encoder_decoders.transformer import Transformer
 from kbert.tasks.classification.model import Classifier
 from kbert.tasks.translation.model import Translator
+from tests.benchmark_output import broken_contenders, lacks_a_package
 from tests.small_pipelines import TOKENIZER
 from tests.small_translator import small_subwords
 from tests.test_documentation import ROOT, WITH_PROGRAMS, programs_of
 
-# Ends of errors of programs that need other packages beside them.
-PEERS = ("No module named", "pip install", "must be installed")
 SECONDS = float(os.environ.get("KBERT_BENCHMARK_SECONDS", "60"))
 # What pages write in the place of a folder or file of the data -> where it is.
 DATA = {
@@ -145,8 +144,9 @@ def test_it_works_for_a_minute(
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
     told = log.read_text(encoding="utf-8", errors="replace")
+    assert not broken_contenders(told)
     end = told[-1000:]
     # Packages of peers are in extras.
-    if code and any(words in end for words in PEERS):
+    if code and lacks_a_package(end):
         pytest.skip(f"needs packages of a peer: {end.strip().splitlines()[-1]}")
     assert code == 0, told[-2000:]

@@ -31,6 +31,28 @@ def test_a_result_without_a_setting_is_of_other_work(program: Load, tmp_path: Pa
     assert [row["f1"] for row in json.loads(file.read_text())] == [3, 4]
 
 
+def test_results_stay_where_a_contender_of_kbert_was_not_run(
+    program: Load, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    write, file = program("side_by_side.results").write, tmp_path / "rows.json"
+
+    def contender(name: str, failure: str) -> Any:
+        return SimpleNamespace(name=name, failure=failure, facts={})
+
+    good = [contender("kbert", ""), contender("peer", "No module named 'torch'")]
+    write(file, {"rows": [{"a": 1}]}, good, {})
+    kept = json.loads(file.read_text())
+    assert (kept["rows"], kept["not_run"]) == ([{"a": 1}], {"peer": "No module named 'torch'"})
+    bad = [contender("kbert int8", "KeyError: 'b'"), *good]
+    with pytest.raises(SystemExit, match=r"is kept. Not run: kbert int8 \(KeyError: 'b'"):
+        write(file, {"rows": [{"a": 2}]}, bad, {})
+    assert json.loads(file.read_text()) == kept
+    assert "| 2   |" in capsys.readouterr().out
+    with pytest.raises(SystemExit, match="Not run: kbert int8"):
+        write(tmp_path / "new.json", {"rows": [{"a": 2}]}, bad, {})
+    assert json.loads((tmp_path / "new.json").read_text())["rows"] == [{"a": 2}]
+
+
 QUESTIONS = Path(kbert.__file__).parent / "data" / "samples" / "questions" / "questions.json"
 # Program -> the function that measures, and command lines whose results are of different work.
 COMMANDS: dict[str, tuple[str, list[str]]] = {
@@ -84,6 +106,7 @@ def test_other_settings_leave_a_result_alone(
 @pytest.mark.parametrize("name", [*COMMANDS, "multi30k", "fused_branches", "talpco"])
 def test_the_results_in_the_repository_have_all_settings(name: str, program: Load):
     loaded = program(name)
-    rows = json.loads(loaded.RESULTS.read_text()) if loaded.RESULTS.exists() else []
+    rows = json.loads(loaded.RESULTS.read_text())
+    assert rows
     settings = [tuple(row[key] for key in loaded.KEY) for row in rows]
     assert len(set(settings)) == len(settings)
