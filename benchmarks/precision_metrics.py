@@ -11,13 +11,12 @@ another answer, as a metric of a small set moves with every single one.
 """
 
 import argparse
-import json
 from pathlib import Path
 from typing import Any
 
 from shipped_entity_recognizer import common_types
 from side_by_side.multi30k_data import TESTS, read_split
-from side_by_side.results import write
+from side_by_side.results import keep_row
 
 import kbert
 from kbert.cli.actions.model_kinds import columns_of
@@ -30,6 +29,8 @@ from kbert.tasks.registry import task_of
 from kbert.training.translation.evaluation import translation_scores
 
 RESULTS = Path(__file__).parent / "results" / "precision_metrics.json"
+KEY = ("model", "file", "precision")
+SAID = ("start", "end", "label", "choice")  # of an answer, what may become another
 SHOWN = ("accuracy", "exact_match", "f1", "exact", "spearman", "bleu", "chrf")
 IN_HUNDREDTHS = {"exact_match", "exact", "bleu"}  # others are parts of one
 
@@ -45,7 +46,7 @@ def read(name: str, file: Path, model: Any) -> Any:
 
 
 def asked(model: Any, examples: Any) -> tuple[dict[str, Any], list[Any]]:
-    """Metrics; and what a model says of each text, without scores: nothing of vectors."""
+    """Metrics; and what a model says of each text, without scores: nothing of numbers alone."""
     if isinstance(model, kbert.Translator):
         found = model.predict(examples.sources)
         return translation_scores(found, examples.targets), found
@@ -56,7 +57,10 @@ def asked(model: Any, examples: Any) -> tuple[dict[str, Any], list[Any]]:
     columns = list(zip(*task.rows(examples)))
     answers = model.answers(list(columns[0]) if len(columns) == 1 else tuple(map(list, columns)))
     each = [one if isinstance(one, list) else [one] for one in answers]
-    return metrics, [[tuple(map(a.get, ("start", "end", "label"))) for a in one] for one in each]
+    found = [a for one in each for a in one]
+    if found and not any(key in a for a in found for key in SAID):
+        return metrics, []
+    return metrics, [[tuple(map(a.get, SAID)) for a in one] for one in each]
 
 
 def measured(name: str, file: Path) -> list[dict[str, Any]]:
@@ -66,6 +70,7 @@ def measured(name: str, file: Path) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     said: list[Any] = []
     for precision in PRECISIONS:
+        print(name, file.name, precision, flush=True)
         rounded = in_precision(model, precision)
         with as_exported(rounded, precision):
             found, answers = asked(rounded, examples)
@@ -78,7 +83,6 @@ def measured(name: str, file: Path) -> list[dict[str, Any]]:
         row |= {"examples": len(getattr(examples, "sources", examples))}
         row |= {"changed_percent": round(100 * changed / len(said), 2)} if said else {}
         rows.append(row | metrics | change)
-        print(rows[-1], flush=True)
     return rows
 
 
@@ -89,11 +93,9 @@ def main() -> None:
     parser.add_argument("--output", type=Path, default=RESULTS)
     arguments = parser.parse_args()
     pairs = [text.split("=", 1) for text in arguments.models]
-    rows = [row for name, file in pairs for row in measured(name, Path(file))]
-    measured_now = {(row["model"], row["file"]) for row in rows}
-    before = json.loads(arguments.output.read_text())["rows"] if arguments.output.exists() else []
-    rows = [row for row in before if (row["model"], row["file"]) not in measured_now] + rows
-    write(arguments.output, {"rows": rows}, [], {})
+    for name, file in pairs:
+        for row in measured(name, Path(file)):  # all at once: each tells its change from the first
+            keep_row(arguments.output, row, KEY)
 
 
 if __name__ == "__main__":

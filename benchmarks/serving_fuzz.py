@@ -27,7 +27,7 @@ from typing import Any
 import tensorflow as tf
 from hostile_strings import MODELS as READERS
 from side_by_side.fuzzed_requests import bad, good, is_same
-from side_by_side.results import write
+from side_by_side.results import keep_row
 
 from kbert.serving.export.export import export
 from kbert.serving.format.signatures import read_meta_graph, signatures_of
@@ -35,6 +35,7 @@ from tests.serving.fed_sessions import Ask, fed_session
 from tests.small_pipelines import small_embedder, small_multi_label_classifier
 
 RESULTS = Path(__file__).parent / "results" / "serving_fuzz.json"
+KEY = ("model", "signature", "requests")
 MODELS = {
     **READERS,
     "TextEmbedder": small_embedder,
@@ -87,14 +88,14 @@ def main() -> None:
     arguments = parser.parse_args()
     rows: list[dict[str, Any]] = []
     if arguments.results.is_file():
-        rows = json.loads(arguments.results.read_text())["signatures"]
+        rows = json.loads(arguments.results.read_text())
+    done = {tuple(one[key] for key in KEY) for one in rows}
     for model in arguments.only:
-        done = {(one["model"], one["requests"]) for one in rows}
-        if (model, arguments.count) in done:
-            continue
         with tempfile.TemporaryDirectory() as base:
             path = export(MODELS[model](), base, "tiny")
             for name, signature in signatures_of(read_meta_graph(path)).items():
+                if (model, name, arguments.count) in done:
+                    continue
                 faulthandler.dump_traceback_later(SECONDS, exit=True)
                 ask = fed_session(path)(name)
                 alone = asked(ask, signature, max(400, arguments.count // 20), 0.0)
@@ -102,7 +103,7 @@ def main() -> None:
                 beside = {f"alone_{k}": alone[k] for k in ("median_ms", "slow_percent")}
                 row = {"model": model, "signature": name, "requests": arguments.count}
                 rows.append({**row, **found, **beside})
-        write(arguments.results, {"signatures": rows}, [], {"threads": THREADS, "share_bad": 0.5})
+                keep_row(arguments.results, rows[-1], KEY)
     faulthandler.cancel_dump_traceback_later()
     sys.exit(any(one["lost"] + one["wrong"] + one["faults"] for one in rows))
 

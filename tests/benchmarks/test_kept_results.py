@@ -78,6 +78,16 @@ COMMANDS: dict[str, tuple[str, list[str]]] = {
 }
 
 
+OTHERS = [
+    "multi30k",
+    "fused_branches",
+    "talpco",
+    "hostile_strings",
+    "serving_fuzz",
+    "precision_metrics",
+]
+
+
 @pytest.mark.parametrize("name", COMMANDS)
 def test_other_settings_leave_a_result_alone(
     name: str, program: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -103,10 +113,92 @@ def test_other_settings_leave_a_result_alone(
     assert {row["measured"] for row in growing[0]}.isdisjoint(row["measured"] for row in again)
 
 
-@pytest.mark.parametrize("name", [*COMMANDS, "multi30k", "fused_branches", "talpco"])
+@pytest.mark.parametrize("name", [*COMMANDS, *OTHERS])
 def test_the_results_in_the_repository_have_all_settings(name: str, program: Load):
     loaded = program(name)
     rows = json.loads(loaded.RESULTS.read_text())
     assert rows
     settings = [tuple(row[key] for key in loaded.KEY) for row in rows]
     assert len(set(settings)) == len(settings)
+
+
+@pytest.fixture
+def kept(
+    program: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[[str, str, str], list[dict[str, Any]]]:
+    """Runs a program with its results in a file; gives the rows that the file has then."""
+
+    def run(name: str, option: str, command: str) -> list[dict[str, Any]]:
+        file = tmp_path / "rows.json"
+        monkeypatch.setattr(sys, "argv", [name, *command.split(), option, str(file)])
+        try:
+            program(name).main()
+        except SystemExit as end:  # a judge's, who found nothing
+            assert not end.code
+        rows: list[dict[str, Any]] = json.loads(file.read_text())
+        return rows
+
+    return run
+
+
+def test_hostile_strings_for_some_models_leave_the_others_rows(
+    kept: Callable[..., Any], program: Load, monkeypatch: pytest.MonkeyPatch
+):
+    """A run with --only replaced the whole file."""
+    loaded = program("hostile_strings")
+    signatures = SimpleNamespace(metadata={"signatures": ["serving_default", "tokens", "words"]})
+    monkeypatch.setattr(loaded, "MODELS", dict.fromkeys("ab", lambda: None))
+    monkeypatch.setattr(loaded, "export", lambda *_, **__: None)
+    monkeypatch.setattr(loaded, "load_export", lambda _: signatures)
+    monkeypatch.setattr(loaded.resource, "setrlimit", lambda *_: None)
+    monkeypatch.setattr(
+        loaded, "asked", lambda _, name, count, __: {"signature": name, "rows": count, "faults": 0}
+    )
+    kept("hostile_strings", "--results", "--count 5 --only a b")
+    rows = kept("hostile_strings", "--results", "--count 7 --only a")
+    assert [tuple(row.values()) for row in rows] == [
+        ("b", "serving_default", 5, 0),
+        ("b", "words", 5, 0),
+        ("a", "serving_default", 7, 0),
+        ("a", "words", 7, 0),
+    ]
+
+
+def test_metrics_of_other_models_stay(
+    kept: Callable[..., Any], program: Load, monkeypatch: pytest.MonkeyPatch
+):
+    loaded, count = program("precision_metrics"), iter(range(9))
+
+    def measured(name: str, file: Path) -> list[dict[str, Any]]:
+        settings = {"model": name, "file": file.name, "precision": "int8"}
+        return [settings | {"measured": next(count)}]
+
+    monkeypatch.setattr(loaded, "measured", measured)
+    kept("precision_metrics", "--output", "m=a.tsv n=a.tsv")
+    rows = kept("precision_metrics", "--output", "m=a.tsv m=b.tsv")
+    assert [(row["model"], row["file"], row["measured"]) for row in rows] == [
+        ("n", "a.tsv", 1),
+        ("m", "a.tsv", 2),
+        ("m", "b.tsv", 3),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("answers", "said"),
+    [
+        ([{"score": 0.5, "truncated": False}], []),
+        ([{"label": "a", "score": 0.5}], [[(None, None, "a", None)]]),
+        ([[{"start": 1, "end": 2, "label": "b"}], []], [[(1, 2, "b", None)], []]),
+        ([[], []], [[], []]),  # no entity in any text
+        ([{"choice": 3}], [[(None, None, None, 3)]]),
+    ],
+)
+def test_numbers_alone_are_no_answers_that_change(
+    answers: list[Any], said: list[Any], program: Load, monkeypatch: pytest.MonkeyPatch
+):
+    """None of a regression's numbers is another label: 0 % of them was a claim about nothing."""
+    loaded = program("precision_metrics")
+    task = SimpleNamespace(measure=lambda *_: [{"f1": 1.0}], rows=lambda _: [("text",)])
+    monkeypatch.setattr(loaded, "task_of", lambda _: task)
+    model = SimpleNamespace(answers=lambda _: answers)
+    assert loaded.asked(model, None) == ({"f1": 1.0}, said)
