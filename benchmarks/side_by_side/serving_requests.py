@@ -48,14 +48,22 @@ def timed(ask: Ask, rows: Rows) -> float:
 
 
 def load(ask: Ask, rows: Rows, clients: int, seconds: float) -> dict[str, float]:
-    """Lets clients ask for a while."""
+    """Lets clients ask for a while.
+
+    Raises:
+        RuntimeError: a request failed. Fewer clients would be called as many.
+    """
     times: list[float] = []
+    errors: list[Exception] = []
     turn = itertools.count()
     end = time.perf_counter() + seconds
 
     def client() -> None:
-        while time.perf_counter() < end:
-            times.append(timed(ask, [rows[next(turn) % len(rows)]]))
+        try:
+            while time.perf_counter() < end and not errors:
+                times.append(timed(ask, [rows[next(turn) % len(rows)]]))
+        except Exception as error:
+            errors.append(error)
 
     start = time.perf_counter()
     threads = [threading.Thread(target=client) for _ in range(clients)]
@@ -63,6 +71,9 @@ def load(ask: Ask, rows: Rows, clients: int, seconds: float) -> dict[str, float]
         thread.start()
     for thread in threads:
         thread.join()
+    if errors:
+        message = f"{len(errors)} of {clients} clients failed: {errors[0]!r}"
+        raise RuntimeError(message) from errors[0]
     cuts = statistics.quantiles(times, n=100) if len(times) > 1 else times * 99
     per_second = len(times) / (time.perf_counter() - start)
     return {RATE: per_second, "p50_ms": cuts[49], "p99_ms": cuts[98]}
