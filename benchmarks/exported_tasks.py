@@ -6,13 +6,15 @@ The shipped models of sentiment, questions and entities: sentences of SST-2's de
 SQuAD's dev set on paragraphs of about 150 words, and posts of WNUT-17. kbert runs SavedModels in
 Python; ONNX Runtime the same networks, written by `kbert export --format onnx`, with `tokenizers`
 and the lines of docs/export.md in NumPy. Its int8 files are those of `quantize_dynamic` with scales
-for each channel. Every process uses all cores and begins with one text; "1 thread" is one for each
-of TensorFlow's operations (`TF_NUM_INTRAOP_THREADS=1`), of which several run side by side.
+for each channel. A process uses all cores; "1 thread" is one for each of TensorFlow's operations,
+of which several run side by side, and one for all of ONNX Runtime's, whose faster way counts.
 """
 
 import json
 import random
+import sys
 import tempfile
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -33,9 +35,10 @@ WAYS: dict[str, dict[str, Any]] = {  # contender -> arguments of `export`
     "kbert int8": {"precision": "int8"},
     "kbert frozen int8": {"precision": "int8", "frozen": True},
 }
-WORKS = (*MODELS, "classes of batches")
+FILES, WORKS = ("ONNX Runtime", "ONNX Runtime int8"), (*MODELS, "classes of batches")
 WORDS = range(130, 171)  # of a paragraph
-BATCH = 32
+BATCH, ALONE = 32, ", 1 thread"
+OWN, PEER = "contenders.kbert_exports", "peers.onnxruntime_tasks"
 
 
 def texts(data: Path, singles: int, batches: int) -> dict[str, list[Any]]:
@@ -57,10 +60,21 @@ def write_models(folder: Path) -> None:
         model = kbert.load(name)
         for way, options in WAYS.items():
             export(model, folder / way, work, **options)
-        for onnx in ("onnx", "onnx int8"):
-            kbert.export_onnx(model, folder / onnx, work)
-        file = folder / "onnx int8" / work / "model.onnx"
-        quantize_dynamic(str(folder / "onnx" / work / "model.onnx"), str(file), per_channel=True)
+        for files in FILES:
+            kbert.export_onnx(model, folder / files, work)
+        whole, file = (str(folder / files / work / "model.onnx") for files in FILES)
+        quantize_dynamic(whole, file, per_channel=True)
+
+
+def contenders(folder: Path, peer_python: str) -> list[Contender]:
+    """kbert's exports and ONNX Runtime's files, each with all threads and with one."""
+    own, peer = (OWN, sys.executable), (PEER, peer_python)
+    made = []
+    for (words, intra), name in product((("", 0), (ALONE, 1)), (*WAYS, *FILES)):
+        module, python = own if name in WAYS else peer
+        given = {"data": str(folder / "texts.json"), "folder": str(folder / name), "intra": intra}
+        made.append(Contender(name + words, module, WORKS, python, batch=BATCH, **given))
+    return made
 
 
 def main() -> None:
@@ -75,15 +89,7 @@ def main() -> None:
         folder = Path(temporary)
         write_models(folder)
         (folder / "texts.json").write_text(json.dumps(given))
-        settings = {"data": str(folder / "texts.json"), "batch": BATCH}
-        own = {way: {"folder": str(folder / way), "intra": 0} for way in WAYS}
-        own |= {f"{way}, 1 thread": {**of, "intra": 1} for way, of in own.items()}
-        module = "contenders.kbert_exports"
-        played = [Contender(name, module, WORKS, **settings, **of) for name, of in own.items()]
-        for name, files in (("ONNX Runtime", "onnx"), ("ONNX Runtime int8", "onnx int8")):
-            module, python = "peers.onnxruntime_tasks", arguments.peer_python
-            one = Contender(name, module, WORKS, python, **settings, folder=str(folder / files))
-            played.append(one)
+        played = contenders(folder, arguments.peer_python)
         play(played, [{"work": work, "repeats": 1} for work in WORKS], arguments.rounds)
     tables = {"rows": [row for work in WORKS for row in rows(work, played, len(given[work]))]}
     facts = {key: getattr(arguments, key) for key in ("rounds", "singles", "batches")}
@@ -91,22 +97,22 @@ def main() -> None:
 
 
 def rows(work: str, played: list[Contender], count: int) -> list[dict[str, Any]]:
-    """Milliseconds a text of each contender, and how many times those of ONNX Runtime they are."""
+    """Milliseconds a text of each contender, and how many times ONNX Runtime's they are."""
     run = {one.name: one for one in played if one.median(work)}
-    peer = run["ONNX Runtime"]
+    known = run.get(FILES[0])
     found = []
     for name, one in run.items():
-        same = [a == b for a, b in zip(one.facts[work], peer.facts[work], strict=True)]
-        of_precision = run["ONNX Runtime int8" if "int8" in name else "ONNX Runtime"]
-        found.append(
-            {
-                "work": work,
-                "contender": name,
-                "ms_a_text": round((one.median(work) or 0.0) / count, 2),
-                "times_onnx_runtime": ratio(one, of_precision, work),
-                "same_answers": round(sum(same) / len(same), 3),
-            }
-        )
+        milliseconds = round((one.median(work) or 0.0) / count, 2)
+        row = {"work": work, "contender": name, "ms_a_text": milliseconds}
+        way = FILES["int8" in name]
+        peers = [run[key] for key in (way, way + ALONE) if key in run]
+        if peers:
+            fastest = min(peers, key=lambda peer: peer.median(work) or 0.0)
+            row["times_onnx_runtime"] = ratio(one, fastest, work)
+        if known is not None:
+            same = [a == b for a, b in zip(one.facts[work], known.facts[work], strict=True)]
+            row["same_answers"] = round(sum(same) / len(same), 3)
+        found.append(row)
     return found
 
 

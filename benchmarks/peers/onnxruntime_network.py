@@ -13,11 +13,16 @@ COLUMNS = {"input_ids": "ids", "attention_mask": "attention_mask", "token_type_i
 
 
 class Network:
-    """A folder with model.onnx and tokenizer.json, as docs/export.md has it."""
+    """A folder with model.onnx and tokenizer.json, as docs/export.md has it.
 
-    def __init__(self, folder: Path) -> None:
+    Args:
+        folder: the folder.
+        threads: threads of an operation; 0 means one for each core.
+    """
+
+    def __init__(self, folder: Path, threads: int = 0) -> None:
         options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = cores()
+        options.intra_op_num_threads = threads or cores()
         path = str(folder / "model.onnx")
         self.session = onnxruntime.InferenceSession(path, options, ["CPUExecutionProvider"])
         self.names = [one.name for one in self.session.get_inputs()]

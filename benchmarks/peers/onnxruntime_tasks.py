@@ -14,7 +14,8 @@ def main() -> None:
     """Answers with milliseconds of all texts of a work."""
     given = json.loads(Path(turns.settings["data"]).read_text())
     folder, batch = Path(turns.settings["folder"]), turns.settings["batch"]
-    models = {work: Network(folder / work) for work in ("class", "answer", "entities")}
+    threads = turns.settings["intra"]
+    models = {work: Network(folder / work, threads) for work in ("class", "answer", "entities")}
 
     def batches() -> list[str]:
         rows = given["classes of batches"]
