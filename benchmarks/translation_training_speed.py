@@ -5,8 +5,8 @@
 
 Each turn trains on all batches once, forward, backward and Adam, with dropout and label smoothing.
 Counted are real tokens of sources and targets. PyTorch runs `torch.nn.Transformer`, or the models
-of `peers/torch_sequence_models.py`, with a table of embeddings that both languages and the output
-share. The other architectures have the sizes of `ladder.py`.
+of `peers/torch_recurrent_models.py` and `peers/torch_convs2s.py`, with a table of embeddings that
+both languages and the output share. The other architectures have the sizes of `ladder.py`.
 """
 
 import argparse
