@@ -1,10 +1,10 @@
 """Requests at a given rate, each answer compared with what the model says in process."""
 
 import itertools
-import threading
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -64,14 +64,10 @@ class Traffic:
                 self._ask(client, ticket % len(self.texts))
 
         first = next(self._ticket) + 1
-        pool = [
-            threading.Thread(target=work, args=(self._clients[i % len(self._clients)],))
-            for i in range(threads)
-        ]
-        for thread in pool:
-            thread.start()
-        for thread in pool:
-            thread.join()
+        clients = itertools.islice(itertools.cycle(self._clients), threads)
+        with ThreadPoolExecutor(threads) as pool:
+            for one in [pool.submit(work, client) for client in clients]:
+                one.result()  # raises what went wrong in a thread
         return (self.counts["answered"] - before) / (time.monotonic() - start)
 
     def _ask(self, client: Client, place: int) -> None:
