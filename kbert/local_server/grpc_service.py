@@ -26,6 +26,8 @@ from kbert.serving.format.signatures import SERVING_DEFAULT, Signature
 logger = logging.getLogger(__name__)
 # TensorFlow may send one value for many equal ones: it is expanded to at most this many elements.
 _MOST_REPEATED = 64 * 2**10
+# NumPy's arrays have no more. The product of the sizes of a longer shape could take minutes.
+_MOST_DIMENSIONS = 64
 # Seconds that a client's clock may be ahead.
 _EARLY = 0.05
 _Method = Callable[[Any, Any, Any], Any]
@@ -77,14 +79,15 @@ class PredictionService:
         version = model.pick(*_wanted(request))
         name = request.model_spec.signature_name or SERVING_DEFAULT
         signature = signature_of(version, name)
+        chosen = sorted(set(request.output_filter) or signature.outputs)
+        if wrong := set(chosen) - set(signature.outputs):
+            words = f"output_filter must name outputs of {sorted(signature.outputs)}, and has"
+            raise invalid(f"{words} {min(wrong)[:100]!r}")
         most = self._gate.limits.max_request_bytes
         large = request.ByteSize() > LARGE_BYTES
         inputs = await in_thread(large, _arrays, request.inputs, signature, most)
         check_inputs(signature, inputs)
         answer = await self._store.answer(version, name, inputs, deadline)
-        chosen = list(request.output_filter) or sorted(answer)
-        if not set(chosen) <= set(answer):
-            raise invalid(f"output_filter must name outputs of {sorted(answer)}")
         response = predict_pb2.PredictResponse()
         spec = response.model_spec
         spec.name, spec.version.value = request.model_spec.name, version.number
@@ -254,7 +257,7 @@ def _arrays(inputs: Mapping[str, Any], signature: Signature, most: int) -> dict[
     for name, proto in inputs.items():
         tensor = signature.inputs.get(name)
         # Without rows there are no elements; but a graph may allocate by the other dimensions.
-        sizes = [dim.size for dim in proto.tensor_shape.dim]
+        sizes = [dim.size for dim in proto.tensor_shape.dim[: _MOST_DIMENSIONS + 1]]
         cells = math.prod(max(1, size) for size in sizes)
         if tensor is None or proto.dtype != tensor.dtype.as_datatype_enum:
             dtype = "no such input" if tensor is None else f"not {tensor.dtype.name}"
@@ -266,6 +269,7 @@ def _arrays(inputs: Mapping[str, Any], signature: Signature, most: int) -> dict[
         repeated = (cells - len(texts)) * len(texts[-1]) if texts else 0
         if (
             proto.tensor_shape.unknown_rank
+            or len(sizes) > _MOST_DIMENSIONS
             or min(sizes, default=0) < 0
             or cells > promised
             or repeated > most
@@ -273,7 +277,7 @@ def _arrays(inputs: Mapping[str, Any], signature: Signature, most: int) -> dict[
             raise invalid(f"input {name!r}: not such a shape")
         try:
             found[name] = np.asarray(tf.make_ndarray(proto))
-        except (TypeError, ValueError, IndexError) as error:
+        except (TypeError, ValueError, IndexError, OverflowError) as error:
             raise invalid(f"input {name!r}: {str(error)[:300]}") from error
     return found
 

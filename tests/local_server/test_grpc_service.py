@@ -12,8 +12,10 @@ import pytest
 import tensorflow as tf
 from prometheus_client.parser import text_string_to_metric_families
 
-from kbert.local_server.limits import Metrics
+from kbert.local_server.grpc_service import _arrays
+from kbert.local_server.limits import Metrics, Refusal
 from kbert.local_server.server import LocalServer
+from kbert.serving.format.signatures import Signature, SignatureTensor
 
 grpc = pytest.importorskip("grpc", reason='pip install ".[serving]"')
 apis = pytest.importorskip("tensorflow_serving.apis", reason='pip install ".[serving]"')
@@ -64,6 +66,23 @@ def test_the_answer_tells_who_answered(service):
     asked = request(text=[b"abc"])
     asked.output_filter.append("length")
     assert set(service.Predict(asked, timeout=9).outputs) == {"length"}
+    asked.output_filter.append("length")  # twice is once
+    assert set(service.Predict(asked, timeout=9).outputs) == {"length"}
+
+
+def test_unknown_outputs_are_refused_before_the_model_runs(server, service, monkeypatch):
+    async def never(*_):
+        raise AssertionError("the model was asked")
+
+    monkeypatch.setattr(server.store, "answer", never)
+    asked = request(text=[b"abc"])
+    asked.output_filter.extend(["length", "logits"])
+    with pytest.raises(grpc.RpcError) as caught:
+        service.Predict(asked, timeout=9)
+    assert caught.value.code().name == "INVALID_ARGUMENT"
+    assert caught.value.details() == (
+        "output_filter must name outputs of ['label', 'length', 'scores'], and has 'logits'"
+    )
 
 
 def lying(value: object = 1, size: int = 10**9) -> tf.make_tensor_proto(1).__class__:
@@ -78,6 +97,42 @@ def no_rows_of(width: int) -> tf.make_tensor_proto(1).__class__:
     proto = tf.make_tensor_proto(np.zeros((0, 1), "int32"))
     proto.tensor_shape.dim[1].size = width
     return proto
+
+
+def of_dimensions(count: int) -> tf.make_tensor_proto(1).__class__:
+    """A number whose shape has so many dimensions of the largest size."""
+    proto = tf.make_tensor_proto([b"a"])
+    dims = proto.tensor_shape.__class__(dim=[{"size": 2**62}] * 1000)
+    proto.tensor_shape.ClearField("dim")
+    for _ in range(count // 1000):
+        proto.tensor_shape.MergeFrom(dims)
+    proto.tensor_shape.dim.add(size=1)
+    return proto
+
+
+def test_shapes_of_many_dimensions_are_refused_at_once():
+    """The product of 100,000 such sizes takes 20 s; a message may hold seven times as many."""
+    signature = Signature({"text": SignatureTensor("t:0", tf.string, None)}, {})
+    start = time.monotonic()
+    with pytest.raises(Refusal, match="input 'text': not such a shape"):
+        _arrays({"text": of_dimensions(100_000)}, signature, 8 * 2**20)
+    assert time.monotonic() - start < 5
+    proto = of_dimensions(0)
+    proto.tensor_shape.dim.extend([proto.tensor_shape.dim[0]] * 63)
+    assert _arrays({"text": proto}, signature, 100)["text"].shape == (1,) * 64
+
+
+def test_numbers_beyond_their_type(server, service, monkeypatch):
+    model = server.store.models["meter"].pick().model
+    small = Signature({"text": SignatureTensor("t:0", tf.int8, (None,))}, {})
+    monkeypatch.setitem(model.signatures, "serving_default", small)
+    proto = tf.make_tensor_proto(np.array([1], "int8"))
+    proto.ClearField("tensor_content")
+    proto.int_val.append(300)
+    with pytest.raises(grpc.RpcError) as caught:
+        service.Predict(request(text=proto), timeout=9)
+    assert caught.value.code().name == "INVALID_ARGUMENT"
+    assert "input 'text': Python integer 300 out of bounds for int8" in caught.value.details()
 
 
 @pytest.mark.parametrize(
