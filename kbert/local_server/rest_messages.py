@@ -125,7 +125,8 @@ def answer_of(outputs: Mapping[str, np.ndarray], in_rows: bool) -> bytes:
     single = next(iter(listed.values())) if len(listed) == 1 else None
     if not in_rows:
         return _encoded({"outputs": listed if single is None else single})
-    if len({len(batch) if batch.ndim else None for batch in outputs.values()}) != 1:
+    sizes = {len(batch) if batch.ndim else None for batch in outputs.values()}
+    if len(sizes) != 1 or None in sizes:  # a scalar has no rows
         raise invalid("the outputs have not as many rows each: ask with 'inputs', not 'instances'")
     if single is not None:
         return _encoded({"predictions": single})

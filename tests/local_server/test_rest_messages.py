@@ -183,3 +183,16 @@ def test_bytes_and_numbers_that_are_none():
 def test_outputs_without_rows():
     with pytest.raises(Refusal, match="ask with 'inputs'"):
         answer_of({"a": np.zeros(2), "b": np.zeros(())}, True)
+
+
+@pytest.mark.parametrize("value", [np.array(1.5), np.array(b"ab", object)])
+@pytest.mark.parametrize("names", [["a"], ["a", "b"]])
+def test_scalars_are_no_rows(names, value):
+    """A text would be taken for rows of its characters."""
+    outputs = dict.fromkeys(names, value)
+    with pytest.raises(Refusal, match="ask with 'inputs'") as caught:
+        answer_of(outputs, True)
+    assert caught.value.status == 400
+    found = json.loads(answer_of(outputs, False))["outputs"]
+    shown = 1.5 if value.dtype.kind == "f" else "ab"
+    assert found == (shown if len(names) == 1 else {"a": shown, "b": shown})
