@@ -78,12 +78,12 @@ class LoadedVersion:
         with suppress(OSError, ValueError):
             self.about = read_metadata(path)
         self.queue: BatchQueue | ConcurrentRuns | None = None  # of the event loop that serves it
-        for place, request in enumerate(read_warmup(path) or [], 1):
+        for place, request in enumerate(read_warmup(path, skip_others=True) or [], 1):
             try:
                 # TF Serving runs the main signature where none is named.
                 self.model.run(request.signature or SERVING_DEFAULT, request.inputs)
             except Exception as error:  # TensorFlow raises any class
-                raise RuntimeError(f"warm-up record {place} fails: {first_line(error)}") from error
+                raise RuntimeError(f"warm-up request {place} fails: {first_line(error)}") from error
 
     async def answer(self, signature: str, inputs: Arrays) -> Answer:
         """Answers one request; see `BatchQueue.answer`."""

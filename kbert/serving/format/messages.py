@@ -54,7 +54,11 @@ message BatchingParameters {
   google.protobuf.Int64Value max_execution_batch_size = 9;
 }
 
-message PredictionLog { PredictLog predict_log = 6; }
+message PredictionLog {
+  OtherLog classify_log = 2; OtherLog regress_log = 3; OtherLog multi_inference_log = 4;
+  OtherLog session_run_log = 5; PredictLog predict_log = 6; OtherLog predict_streamed_log = 7;
+}
+message OtherLog { }
 message PredictLog { PredictRequest request = 1; }
 message PredictRequest { ModelSpec model_spec = 1; map<string, bytes> inputs = 2; }
 message ModelSpec { string name = 1; string signature_name = 3; }

@@ -2,7 +2,8 @@
 
 tf_serving_warmup_requests, each record a message PredictionLog, is what a server runs when it loads
 the export: a process's work at its first request (memory, kernels, threads) is then done before any
-client waits. A record that fails makes the loading fail. Source: tensorflow/serving,
+client waits. A record that fails makes the loading fail. kbert writes and runs requests to predict
+alone; TF Serving also knows other kinds, such as those to classify. Source: tensorflow/serving,
 `g3doc/saved_model_warmup.md` and `saved_model_warmup_util.cc`.
 
 golden_answers.json holds requests with the answers of the model in Python, in the columnar format
@@ -10,6 +11,7 @@ of TF Serving's REST API, for `kbert check`, or to be posted to a server and com
 """
 
 import json
+import logging
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,11 +27,15 @@ from kbert.serving.format.json_tensors import from_json, to_json
 from kbert.serving.format.messages import message_class
 from kbert.serving.format.signatures import Signature
 
+logger = logging.getLogger(__name__)
 WARMUP_FILE = Path("assets.extra", "tf_serving_warmup_requests")
 # A server refuses an export with more.
 MAX_RECORDS = 1000
 GOLDEN_FILE = Path("assets.extra", "golden_answers.json")
 _SHOWN = 80
+_PREDICT = "predict_log"
+# Errors that are raised for bytes that are no request.
+_DAMAGE = (DecodeError, IndexError, ValueError, TypeError, OverflowError, MemoryError)
 # How far a number may be off, due to other processors and other orders of summation. In int8 a
 # number that lies between two codes may become either.
 TOLERANCES = {"float32": 1e-4, "bfloat16": 3e-2, "float16": 1e-2, "int8": 3e-2}
@@ -49,6 +55,10 @@ class PredictRequest:
         return len(next(iter(self.inputs.values()))) if self.inputs else 0
 
 
+class OtherRecord(ValueError):
+    """The error of a PredictionLog with a request of another kind than predict."""
+
+
 def encode_request(request: PredictRequest) -> bytes:
     """Serializes a request to a PredictionLog."""
     log = message_class("PredictionLog")()
@@ -60,14 +70,24 @@ def encode_request(request: PredictRequest) -> bytes:
 
 
 def decode_request(record: bytes) -> PredictRequest:
-    """Parses the request of a PredictionLog; ValueError if it does not hold one."""
+    """Parses the request of a PredictionLog; ValueError if it does not hold one.
+
+    The error is an `OtherRecord` if it holds one of another kind.
+    """
     try:
-        request = message_class("PredictionLog").FromString(record).predict_log.request
+        log = message_class("PredictionLog").FromString(record)
+        if others := [field.name for field, _ in log.ListFields() if field.name != _PREDICT]:
+            raise OtherRecord(
+                f"`record` must be a PredictionLog with a predict request. Received: {others[0]}"
+            )
+        request = log.predict_log.request
         if not request.HasField("model_spec"):
             raise DecodeError("no predict request")
         tensors = {k: tensor_pb2.TensorProto.FromString(v) for k, v in request.inputs.items()}
         inputs = {name: np.asarray(tf.make_ndarray(tensor)) for name, tensor in tensors.items()}
-    except (DecodeError, IndexError, ValueError, TypeError, MemoryError) as error:
+    except OtherRecord:
+        raise
+    except _DAMAGE as error:
         raise ValueError(
             f"`record` must be a PredictionLog with a predict request. Received: {error!r}"
         ) from error
@@ -90,8 +110,13 @@ def write_warmup(export_dir: str | os.PathLike[str], requests: Iterable[PredictR
     return len(records)
 
 
-def read_warmup(export_dir: str | os.PathLike[str]) -> list[PredictRequest] | None:
-    """Reads the requests of a version folder, in order; None without a file."""
+def read_warmup(
+    export_dir: str | os.PathLike[str], skip_others: bool = False
+) -> list[PredictRequest] | None:
+    """Reads the requests of a version folder, in order; None without a file.
+
+    With `skip_others` records of other kinds are left out, with a warning; else they are an error.
+    """
     file = Path(export_dir) / WARMUP_FILE
     if not file.is_file():
         return None
@@ -99,7 +124,22 @@ def read_warmup(export_dir: str | os.PathLike[str]) -> list[PredictRequest] | No
         records = list(tf.data.TFRecordDataset(str(file)).as_numpy_iterator())
     except tf.errors.DataLossError as error:
         raise ValueError(f"`{file}` must be a TFRecord file. Received: {error.message}") from error
-    return [decode_request(record) for record in records]
+    requests, others = [], 0
+    for record in records:
+        try:
+            requests.append(decode_request(record))
+        except OtherRecord:
+            if not skip_others:
+                raise
+            others += 1
+    if others:
+        logger.warning(
+            "%s: %d of %d records are not run: they are no predict requests.",
+            file,
+            others,
+            len(records),
+        )
+    return requests
 
 
 @dataclass(frozen=True)

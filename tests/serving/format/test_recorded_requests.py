@@ -9,7 +9,9 @@ import tensorflow as tf
 from kbert.serving.format.recorded_requests import (
     MAX_RECORDS,
     WARMUP_FILE,
+    OtherRecord,
     PredictRequest,
+    encode_request,
     read_warmup,
     write_warmup,
 )
@@ -51,3 +53,20 @@ def test_a_damaged_file_is_refused(tmp_path: Path):
         writer.write(b"no message")
     with pytest.raises(ValueError, match="must be a PredictionLog"):
         read_warmup(tmp_path)
+
+
+def test_records_of_other_kinds_are_left_out_where_they_may_be(tmp_path: Path):
+    write_warmup(tmp_path, requests(1))
+    (request,) = requests(1)
+    file = tmp_path / WARMUP_FILE
+    with tf.io.TFRecordWriter(str(file)) as writer:
+        writer.write(b"\x12\x02\x0a\x00")
+        writer.write(encode_request(request))
+    with pytest.raises(OtherRecord, match="with a predict request. Received: classify_log"):
+        read_warmup(tmp_path)
+    (found,) = read_warmup(tmp_path, skip_others=True) or []
+    assert found.inputs["text"].tolist() == [b"0"]
+    with tf.io.TFRecordWriter(str(file)) as writer:
+        writer.write(b"no message")
+    with pytest.raises(ValueError, match="must be a PredictionLog"):
+        read_warmup(tmp_path, skip_others=True)

@@ -6,7 +6,13 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from kbert.serving.format.recorded_requests import PredictRequest, decode_request, encode_request
+from kbert.serving.format.messages import message_class
+from kbert.serving.format.recorded_requests import (
+    OtherRecord,
+    PredictRequest,
+    decode_request,
+    encode_request,
+)
 
 TEXTS = np.array(["größer".encode(), b"", b"\xff\0", b"x" * 300], object)
 REQUEST = PredictRequest(
@@ -50,6 +56,37 @@ def test_a_record_of_the_official_message_is_read(logs: Any):
     assert (found.model, found.signature, found.rows) == ("m", "s", 4)
     assert found.inputs["text"].tolist() == TEXTS.tolist()
     assert found.inputs["scale"].dtype == np.float32
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "classify_log",
+        "regress_log",
+        "multi_inference_log",
+        "session_run_log",
+        "predict_streamed_log",
+    ],
+)
+def test_a_record_of_another_kind_is_told_from_a_damaged_one(logs: Any, kind: str):
+    log = logs.PredictionLog()
+    getattr(log, kind).SetInParent()
+    if kind == "classify_log":
+        log.classify_log.request.model_spec.name = "m"
+    with pytest.raises(OtherRecord, match=f"with a predict request. Received: {kind}"):
+        decode_request(log.SerializeToString())
+
+
+def test_numbers_beyond_their_type_are_refused():
+    record = message_class("PredictionLog")()
+    request = record.predict_log.request
+    request.model_spec.name = "m"
+    tensor = tf.make_tensor_proto(np.array([1], "int8"))
+    tensor.ClearField("tensor_content")
+    tensor.int_val.append(300)
+    request.inputs["x"] = tensor.SerializeToString()
+    with pytest.raises(ValueError, match="`record` must be a PredictionLog.*OverflowError"):
+        decode_request(record.SerializeToString())
 
 
 def test_a_record_is_read_as_it_was_written():
