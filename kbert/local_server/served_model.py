@@ -146,7 +146,7 @@ class ServedModel:
         if label is not None:
             version = self.folder.labels.get(label)
             if version is None:
-                words = f"Unrecognized servable version label: {label}"
+                words = f"Unrecognized servable version label: {label[:200]}"
                 raise Refusal("FAILED_PRECONDITION", words)
         if version is None:
             if not self.ready:

@@ -185,6 +185,9 @@ def test_two_versions_and_labels(meter: Path):
         assert model.pick(None, "stable").number == 1
         with pytest.raises(Refusal, match="Unrecognized servable version label: new"):
             model.pick(None, "new")
+        with pytest.raises(Refusal) as caught:
+            model.pick(None, "n" * 10**6)
+        assert caught.value.message.endswith("label: " + "n" * 200)
         with pytest.raises(Refusal, match=r"Specific\(meter, 4\)"):
             model.pick(None, "gone")
 
