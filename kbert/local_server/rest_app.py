@@ -4,11 +4,15 @@ Sources: tensorflow/serving, `g3doc/api_rest.md`, `http_rest_api_handler.cc`.
 """
 
 import asyncio
+import fcntl
 import functools
 import logging
 import math
 import re
+import sys
+import termios
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
 import h11
@@ -69,18 +73,20 @@ class TimedConnection(H11Protocol):
         return cycle is not None and not cycle.more_body and not cycle.response_complete
 
     def on_response_complete(self) -> None:
-        """Waits for the rest of a head of which a part has arrived, or ends the connection."""
+        """Waits for the rest of a head or of the answer, or ends the connection."""
         super().on_response_complete()
         if self.cycle is not None and self.cycle.response_complete:
             if self._ended:
                 self.transport.close()
             elif self.conn.trailing_data[0]:
                 self._start("head", self.head_timeout)
+        self._wait_for_reader()
 
     def send_400_response(self, msg: str) -> None:
         """Answers what is no HTTP, or ends the connection where another answer has begun."""
         if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
             super().send_400_response(msg)
+            self._wait_for_reader()
         else:
             self.transport.abort()
 
@@ -99,21 +105,42 @@ class TimedConnection(H11Protocol):
         self._wait_for_reader()
 
     def resume_writing(self) -> None:
-        """Stops the write timer, as the client has caught up."""
-        self._stop("write")
+        """Stops the write timer, as the client has caught up, unless this was the last part."""
         super().resume_writing()
+        self._wait_for_reader()
+
+    def _untaken(self) -> int:
+        """Returns the bytes that the client has not taken; 0 if the system has them all.
+
+        The system takes more only when a third of its own part is gone: megabytes, which a slow
+        client takes in minutes.
+        """
+        waiting = self.transport.get_write_buffer_size()
+        if waiting:
+            connected = self.transport.get_extra_info("socket")
+            with suppress(OSError):  # not every system counts them
+                counted = fcntl.ioctl(connected.fileno(), termios.TIOCOUTQ, bytes(4))
+                waiting += int.from_bytes(counted, sys.byteorder)
+        return waiting
 
     def _wait_for_reader(self, left: float = math.inf) -> None:
-        """Waits for a slow client as long as it goes on taking its answer."""
+        """Waits for a slow client as long as it goes on taking its answer.
+
+        Not while more may be written at any time: the end of an answer, or a pause, waits again.
+        """
         self._stop("write")
-        now = self.transport.get_write_buffer_size()
+        now = self._untaken()
+        whole = self.cycle is None or self.cycle.response_complete or self.transport.is_closing()
+        if not now or not (whole or self.flow.write_paused):
+            return
         if now < left:
             self._start("write", self.write_timeout, lambda: self._wait_for_reader(now))
         else:
             self.transport.abort()
 
     def _start(self, kind: str, seconds: float, then: Callable[[], None] | None = None) -> None:
-        if kind not in self._timers and not self.transport.is_closing():
+        # A transport that is closing still writes the rest of an answer, and reads nothing.
+        if kind not in self._timers and (kind == "write" or not self.transport.is_closing()):
             self._timers[kind] = self.loop.call_later(seconds, then or self.transport.abort)
 
     def _stop(self, kind: str) -> None:
