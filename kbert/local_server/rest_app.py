@@ -62,6 +62,13 @@ class TimedConnection(H11Protocol):
         super().data_received(data)
         if self.cycle is not None and not self.cycle.response_complete:
             self._stop("head")
+        elif self.cycle and self.conn.their_state is h11.IDLE and not self.conn.trailing_data[0]:
+            # A body has ended whose answer came first. uvicorn stopped its timer as data came.
+            self._stop("head")
+            if self.timeout_keep_alive_task is None and not self.transport.is_closing():
+                self.timeout_keep_alive_task = self.loop.call_later(
+                    self.timeout_keep_alive, self.timeout_keep_alive_handler
+                )
         else:
             self._start("head", self.head_timeout)
 

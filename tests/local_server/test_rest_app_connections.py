@@ -93,6 +93,20 @@ def test_a_client_that_has_said_all_gets_its_answer(port: int):
         assert closed_after(connection) < 3
 
 
+POST = b"POST /9 HTTP/1.1\r\nHost: a\r\nContent-Length: 6\r\n\r\n"
+
+
+def answer(connection: socket.socket) -> bytes:
+    """The end of an answer of nine letters, all of which is read."""
+    connection.settimeout(5)
+    found = b""
+    while not found.endswith(b"x" * 9):
+        part = connection.recv(2**10)
+        assert part
+        found += part
+    return found
+
+
 @pytest.fixture
 def patient() -> Iterator[int]:
     """Waits longer for the next request than for a head."""
@@ -103,6 +117,37 @@ def patient() -> Iterator[int]:
 
     with serving(Quick, keep_alive=1) as port:
         yield port
+
+
+def test_a_body_that_comes_after_its_answer(patient: int):
+    """The connection is idle then: another request may come, until the time for idle ones is over.
+    """
+    with socket.create_connection(("127.0.0.1", patient)) as connection:
+        connection.sendall(POST)
+        answer(connection)
+        connection.sendall(b"abc")
+        connection.sendall(b"def")
+        time.sleep(0.4)
+        connection.sendall(POST)
+        answer(connection)
+        connection.sendall(b"abcdef")
+        assert closed_after(connection) < 4
+
+
+def test_a_part_of_a_body_that_comes_after_its_answer(port: int):
+    with socket.create_connection(("127.0.0.1", port)) as connection:
+        connection.sendall(POST)
+        answer(connection)
+        connection.sendall(b"abc")
+        assert closed_after(connection) < 3
+
+
+def test_a_part_of_a_head_behind_a_body_that_comes_after_its_answer(port: int):
+    with socket.create_connection(("127.0.0.1", port)) as connection:
+        connection.sendall(POST)
+        answer(connection)
+        connection.sendall(b"abcdefGET / HT")
+        assert closed_after(connection) < 3
 
 
 def test_what_is_no_http_after_an_answer(port: int, caplog: pytest.LogCaptureFixture):
