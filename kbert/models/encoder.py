@@ -148,7 +148,7 @@ def read_pooler(encoder: Encoder) -> None:
     """Notes that a model reads the pooler, which trains again if others only had left it."""
     pooler = encoder.pooler
     if getattr(pooler, "is_left", False):
-        pooler.trainable = encoder.trainable  # it may have been frozen since
+        pooler.trainable = getattr(encoder, "trainable", True)  # frozen since, maybe
     pooler.is_left, pooler.is_read = False, True
 
 

@@ -207,7 +207,7 @@ def _unusual_settings(model: Any, checkpoint: Checkpoint) -> dict[str, Any]:
 
 def _own_settings(checkpoint: Checkpoint, cls: Any) -> dict[str, Any]:
     """Returns the settings that `_unusual_settings` wrote for a class."""
-    own = checkpoint.source_config.get(_OWN)
+    own: Any = checkpoint.source_config.get(_OWN)
     is_own = isinstance(own, dict) and own.get("class") == cls.__name__ and not checkpoint.pipeline
     return {name: own[name] for name in cls.arguments if name in own} if is_own else {}
 

@@ -113,9 +113,9 @@ def patient() -> Iterator[int]:
 
     class Quick(TimedConnection):
         head_timeout = 0.2
-        write_timeout = 0.5
+        write_timeout = 1.0
 
-    with serving(Quick, keep_alive=1) as port:
+    with serving(Quick, keep_alive=2) as port:
         yield port
 
 
@@ -131,7 +131,7 @@ def test_a_body_that_comes_after_its_answer(patient: int):
         connection.sendall(POST)
         answer(connection)
         connection.sendall(b"abcdef")
-        assert closed_after(connection) < 4
+        assert closed_after(connection) < 6
 
 
 def test_a_part_of_a_body_that_comes_after_its_answer(port: int):
@@ -201,7 +201,7 @@ def test_an_answer_that_is_taken_slowly(port: int):
 class Narrow(TimedConnection):
     """The system buffers little, and asyncio much before it asks for a pause."""
 
-    head_timeout = write_timeout = 0.3
+    head_timeout = write_timeout = 0.6
     last: "Narrow"
 
     def connection_made(self, transport):
@@ -260,7 +260,7 @@ def test_the_rest_of_an_answer_that_is_not_taken(narrow: int, size, taken, pause
 def test_an_answer_of_which_a_part_is_taken_before_the_end(narrow: int):
     """The connection is to be closed, so the transport is closing when the timer looks again."""
     with asked(narrow, 1_000_000, CLOSE) as lazy:
-        end = time.monotonic() + 0.5
+        end = time.monotonic() + 0.9
         while time.monotonic() < end:
             lazy.recv(2**12)
             time.sleep(0.02)
@@ -273,7 +273,7 @@ def test_an_answer_that_was_taken_leaves_no_timer(narrow: int):
         received = 1
         while received < 100_000:
             received += len(connection.recv(2**14))
-        time.sleep(0.7)
+        time.sleep(1.0)
         connection.sendall(b"GET /1 HTTP/1.1\r\nHost: a\r\n\r\n")
         while not connection.recv(2**14).endswith(b"x"):
             pass
@@ -287,7 +287,7 @@ def test_an_answer_of_which_the_system_holds_much(patient: int):
         slow.connect(("127.0.0.1", patient))
         slow.settimeout(5)
         slow.sendall(HEAD)
-        received, end = 0, time.monotonic() + 1.3
+        received, end = 0, time.monotonic() + 2.2
         while time.monotonic() < end:
             received += len(slow.recv(2**13))
             time.sleep(0.02)

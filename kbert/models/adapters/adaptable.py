@@ -150,7 +150,7 @@ class Adaptable(keras.Model):
             raise ValueError(f"`names` must hold one adapter or more. Received: {names!r}")
         self.set_active_adapters(chosen)
         self.adapters.trained = tuple(chosen)
-        if self.trainable:
+        if keras.Model.trainable.fget(self):
             self._freeze_body()
         else:
             self.trainable = True  # freezes the rest, too
