@@ -178,7 +178,7 @@ def _finetuning(config: RunConfig, cores: int) -> CheckedModel:
 def _translation(config: TranslationConfig, cores: int) -> CheckedModel:
     if config.bert is not None:
         raise ValueError(
-            "`bert` must be left out: a fused model has no fixed shapes yet. "
+            "`bert` must be left out of a check, which does not know the longest source. "
             f"Received: bert={config.bert!r}"
         )
     if config.warm_start is not None:
