@@ -140,7 +140,8 @@ def leave_pooler(encoder: Encoder) -> None:
     """
     pooler = encoder.pooler
     if pooler is not None and not getattr(pooler, "is_read", False):
-        pooler.is_left = getattr(pooler, "is_left", False) or pooler.trainable
+        is_frozen = not getattr(encoder, "trainable", True)  # the pooler with all the rest
+        pooler.is_left = getattr(pooler, "is_left", False) or pooler.trainable or is_frozen
         pooler.trainable = False  # nothing would train it
 
 

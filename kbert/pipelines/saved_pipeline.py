@@ -189,9 +189,9 @@ def save_pipeline(
 
 
 def _pipeline_config(model: Any) -> dict[str, Any]:
-    config = model.get_config()
-    for key in ("name", "trainable", "dtype", "encoder", "tokenizer"):
-        config.pop(key, None)
+    left = ("name", "trainable", "dtype", "encoder", "tokenizer")
+    config = {name: value for name, value in model.get_config().items() if name not in left}
+    config = {n: v.item() if isinstance(v, np.generic) else v for n, v in config.items()}
     return {"class": type(model).__name__, **config, **settings_of(model.tokenizer)}
 
 
@@ -200,8 +200,8 @@ def _unusual_settings(model: Any, checkpoint: Checkpoint) -> dict[str, Any]:
     cls, positions = type(model), checkpoint.config["max_sequence_length"]
     usual = {n: one.default for n, one in inspect.signature(cls.__init__).parameters.items()}
     usual |= model.batching_type.default_lengths(cls, positions) | cls.default_settings(checkpoint)
-    names = [name for name in cls.arguments if name not in ("labels", "head", "dropout")]
-    own = {n: getattr(model, n) for n in names if getattr(model, n) != usual.get(n)}
+    found, names = _pipeline_config(model), set(cls.arguments) - {"labels", "head"}
+    own = {name: found[name] for name in sorted(names) if found[name] != usual.get(name)}
     return {_OWN: {"class": cls.__name__, **own}} if own else {}
 
 

@@ -30,7 +30,7 @@ def batch_plan(
         shuffle: whether batch order and composition depend on seed and epoch; otherwise the longest
             come first, so that memory runs out at once or never.
     """
-    _check(batch_size, batch_tokens)
+    check_sizes(batch_size, batch_tokens)
     lengths = np.asarray(lengths)
     if not shuffle:
         return _cut(np.argsort(-lengths, kind="stable"), lengths, batch_size, batch_tokens)
@@ -120,7 +120,7 @@ def within_budget(
     return batches
 
 
-def _check(batch_size: int | None, batch_tokens: int | None) -> None:
+def check_sizes(batch_size: int | None, batch_tokens: int | None) -> None:
     if batch_tokens is not None and batch_size is not None:
         raise ValueError(
             "`batch_size` must be None where `batch_tokens` is given. Received: "

@@ -348,6 +348,8 @@ class Adaptable(keras.Model):
 
     def _freeze_body(self) -> None:
         """Leaves trainable what `train_adapter` says, of what is not frozen in any case."""
+        if getattr(self.pooler, "is_left", False):
+            self.pooler.trainable = False  # as no head reads it
         left_out = set(map(id, self._left_out.variables))
         for layer in self._flatten_layers() if left_out else ():
             for variable in layer._trainable_variables:

@@ -75,6 +75,17 @@ class Captioning(TaskModel):
         extractor.trainable = train_extractor
         self.built = True
 
+    @property
+    def trainable(self) -> bool:
+        """Returns whether weights are trainable; the extractor's are only where it learns."""
+        return bool(keras.Model.trainable.fget(self))
+
+    @trainable.setter
+    def trainable(self, value: bool) -> None:
+        keras.Model.trainable.fset(self, value)
+        if getattr(self, "built", False):
+            self.extractor.trainable = value and self.train_extractor
+
     def build(self, input_shape: Any = None) -> None:
         """Does nothing: the decoder and the extractor have their weights."""
 

@@ -97,8 +97,7 @@ class EmbeddingBatching(SequenceBatching):
         texts, targets, *weights = columns
         if not len(texts):
             raise ValueError("`x` must hold at least one text. Received: none")
-        rows = batch_size if batch_tokens else batch_size or self.training_rows
-        given = {"batch_size": rows, "batch_tokens": batch_tokens}
+        given: dict[str, Any] = self.training_cut(batch_size, batch_tokens)
         given |= {"sample_weights": weights[0] if weights else None}
         return self.dataset(self.pack(*texts.columns), targets, shuffle=shuffle, seed=seed, **given)
 

@@ -18,7 +18,7 @@ from kbert.data.batches.packed_examples import (
     padded_cells,
     plain,
 )
-from kbert.data.batches.plans import batch_plan, random_batches
+from kbert.data.batches.plans import batch_plan, check_sizes, random_batches
 from kbert.pipelines.text_inputs import (
     as_column,
     checked_texts,
@@ -190,6 +190,7 @@ def tuple_plan(
 
     `lengths` are the positions that each example takes.
     """
+    check_sizes(rows, tokens)
     if rows is None:
         return batch_plan(lengths, None, tokens, shuffle, seed, epoch)
     if shuffle:

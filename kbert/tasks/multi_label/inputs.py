@@ -43,7 +43,7 @@ class LabelSetBatching(SequenceBatching):
                 return self._of_names(rows)
             if not all(_is_multi_hot(row, len(names)) for row in rows):
                 if are_numbers(list(names)):
-                    return self._of_names([[str(one) for one in row] for row in rows])
+                    return self._of_names([[_name(one) for one in row] for row in rows])
                 return self._of_ids(rows)
             if rows and all(_are_ids(row, len(names), numbers.Integral) for row in rows):
                 raise ValueError(
@@ -145,6 +145,11 @@ def _row(row: Any) -> list[Any]:
             f"{row!r:.80}"
         )
     return [one.decode() if isinstance(one, bytes) else one for one in row]
+
+
+def _name(number: Any) -> str:
+    is_whole = isinstance(number, float | np.floating) and float(number).is_integer()
+    return str(int(number) if is_whole else number)
 
 
 def _is_multi_hot(row: list[Any], count: int) -> bool:

@@ -6,6 +6,8 @@ import numpy as np
 
 from kbert.models.bert import Bert
 from kbert.models.feature_based import FeatureBasedEncoder
+from kbert.tasks.classification.head import SequenceClassification
+from kbert.tasks.ner.head import TokenClassification
 from tests.small_bert import small_bert
 from tests.small_pipelines import small_classifier
 
@@ -43,6 +45,21 @@ def test_an_adapter_of_a_frozen_encoder_trains_where_it_is_said():
     assert {v.path for v in model.variables if v.trainable} == {
         v.path for v in model.trainable_variables
     }
+
+
+def test_a_pooler_that_no_head_reads_stays_frozen():
+    for freeze_first in (True, False):
+        model = small_bert()
+        model.trainable = not freeze_first
+        TokenClassification(model, 2)
+        model.trainable = False
+        model.add_adapter("one")
+        model.train_adapter("one")
+        assert trained(model) == {"adapters"}
+        model.train_encoder()
+        assert "pooler" not in trained(model)
+        SequenceClassification(model, 2)
+        assert "pooler" in trained(model)
 
 
 def test_the_head_alone_trains_and_the_weights_stay():

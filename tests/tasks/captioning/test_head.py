@@ -85,6 +85,10 @@ def test_the_network_learns_or_is_frozen(learns: bool):
     trainable = {variable.path for variable in model.trainable_variables}
     assert (names <= trainable) == learns and (not names & trainable) == (not learns)
     assert {v.path for v in model.decoder.trainable_variables} <= trainable
+    model.trainable = False
+    assert not any(variable.trainable for variable in model.variables)
+    model.trainable = True
+    assert {variable.path for variable in model.trainable_variables} == trainable
 
 
 def test_dropout_of_channels_is_the_same_at_all_places():

@@ -108,6 +108,8 @@ def test_plans():
     assert [rows.tolist() for rows in ordered] == [[0, 1], [2, 3], [4]]
     by_tokens = tuple_plan(lengths, None, 10, True, 0, 0)
     assert all(len(rows) * lengths[rows].max() <= 10 for rows in by_tokens)
+    with pytest.raises(ValueError, match="`batch_size` must be None where `batch_tokens` is given"):
+        tuple_plan(lengths, 2, 10, True, 0, 0)
     assert sorted(np.concatenate(by_tokens)) == list(range(5))
 
 

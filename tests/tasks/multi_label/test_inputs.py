@@ -95,6 +95,7 @@ def test_numbers_are_names_where_the_labels_are_other_numbers():
     expected = [[1, 0, 0], [0, 0, 1], [1, 1, 0]]
     assert model.encode_targets([[1], [3], [1, 2]]).tolist() == expected
     assert model.encode_targets([["1"], ["3"], ["1", "2"]]).tolist() == expected
+    assert model.encode_targets([[1.0], [3.0], [1.0, 2.0]]).tolist() == expected
     assert model.encode_targets(expected).tolist() == expected
     with pytest.raises(ValueError, match=r"labels of \['1', '2', '3'\]. Received: \['0'\]"):
         model.encode_targets([[0], [1]])
