@@ -121,6 +121,7 @@ def within_budget(
 
 
 def check_sizes(batch_size: int | None, batch_tokens: int | None) -> None:
+    """Raises a ValueError unless one of the two is given, and at least 1."""
     if batch_tokens is not None and batch_size is not None:
         raise ValueError(
             "`batch_size` must be None where `batch_tokens` is given. Received: "
