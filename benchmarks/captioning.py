@@ -4,8 +4,8 @@
 
 Soft and hard attention, the same decoder with the mean of all places, and a Transformer see the
 same 14 x 14 map of EfficientNet-Lite0, frozen: its last one, of images of 448 x 448 (--map 1280),
-or one of 224 x 224 (672 or 112). CAPTIONS is a folder with captions.txt.gz and images/; the same
-command goes on with a run that was stopped.
+or one of 224 x 224 (672 or 112); --mirrored shows each photograph of training mirrored, too.
+CAPTIONS is a folder with captions.txt.gz and images/; the same command goes on with a stopped run.
 """
 
 import argparse
@@ -13,6 +13,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from side_by_side.captioned_photographs import data_options
 from side_by_side.efficientnet_lite import MAP_112, MAP_672, MAP_1280, SIZE, efficientnet_lite0
 from side_by_side.results import keep_row
 
@@ -23,7 +24,7 @@ from kbert.training.run import train
 from kbert.training.runs.run_directory import load_run
 
 RESULTS = Path(__file__).parent / "results" / "captioning.json"
-KEY = ("kind", "seed", "epochs", "penalty", "map")
+KEY = ("kind", "seed", "epochs", "penalty", "map", "mirrored")
 # Channels of a map -> its layer, and the size of the images.
 MAPS = {1280: (MAP_1280, 2 * SIZE), 672: (MAP_672, SIZE), 112: (MAP_112, SIZE)}
 SPLIT = (800, 100, 100)
@@ -56,12 +57,11 @@ def config(arguments: argparse.Namespace) -> CaptioningConfig:
     """Returns the configuration of a run."""
     kind: str = arguments.kind
     layer, size = MAPS[arguments.map]
-    name = "-".join(str(getattr(arguments, key)) for key in KEY)
+    name = "-".join(str(getattr(arguments, key)) for key in KEY[:-1])
+    mirrored = arguments.runs / "mirrored" if arguments.mirrored else None
     values: dict[str, Any] = {
         "task": "captioning",
-        "train": str(arguments.data / "captions.txt.gz"),
-        "images": str(arguments.data / "images"),
-        "split": ",".join(map(str, SPLIT)),
+        **data_options(arguments.data, SPLIT, mirrored),
         "network": str(network(arguments.weights, arguments.runs, size)),
         "network_layer": layer,
         "features": str(arguments.runs / f"features-{arguments.map}"),
@@ -70,7 +70,7 @@ def config(arguments: argparse.Namespace) -> CaptioningConfig:
         "keep": "last",
         "epochs": arguments.epochs,
         "seed": arguments.seed,
-        "output": str(arguments.runs / name),
+        "output": str(arguments.runs / f"{name}{'-mirrored' * arguments.mirrored}"),
         **KINDS[kind],
     }
     if kind in ("soft", "hard"):
@@ -99,6 +99,7 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=15)
     parser.add_argument("--penalty", type=float, default=0.0)
     parser.add_argument("--map", type=int, choices=MAPS, default=1280, help="channels of the map")
+    parser.add_argument("--mirrored", action="store_true", help="mirror photographs of training")
     parser.add_argument("--output", type=Path, default=RESULTS)
     arguments = parser.parse_args()
     row: dict[str, Any] = {key: getattr(arguments, key) for key in KEY}
