@@ -72,6 +72,15 @@ class QuestionTask(ReadingTask):
         ]
         return WindowInput(*model.examples(model.read_inputs(examples), answers))
 
+    def prepare(self, model: Any, examples: Any, glue: str | None = None) -> Any:
+        from kbert.tasks.inputs import PreparedReading
+
+        # A misplaced answer is no missing one: the loss is of what training would learn. Metrics
+        # compare texts, and count every question.
+        learned, _ = align_answers(examples)
+        inputs = self.inputs(model, learned if len(learned) else examples)
+        return PreparedReading(inputs, examples, self.tuned_metrics)
+
     def measured_examples(self, path: Any, columns: Mapping[str, Any], model: Any = None) -> Any:
         if not self.by_places:
             import_evaluations()  # before the model is loaded and asked

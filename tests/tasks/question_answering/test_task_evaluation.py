@@ -1,7 +1,8 @@
 import pytest
 
 from kbert.data.questions.question_examples import Answer
-from kbert.tasks.question_answering.task import measure_answers
+from kbert.tasks.question_answering.task import TASK, measure_answers
+from tests.small_pipelines import small_question_answerer
 from tests.tasks.scripted_reading import Scripted, questions
 
 
@@ -31,3 +32,15 @@ def test_the_threshold_for_questions_without_an_answer():
     metrics, answers = measure_answers(model, examples)
     assert answers == {"q0": "one", "q1": "", "q2": ""} and model.null_threshold == -0.5
     assert metrics["exact_match"] == pytest.approx(200 / 3)
+
+
+def test_the_loss_leaves_out_questions_whose_answers_are_misplaced():
+    moved, gone, good = Answer("two", 0), Answer("six", 4), Answer("two", 4)
+    asked = questions([[moved], [gone], [good], []])
+    model = small_question_answerer()
+    prepared = TASK.prepare(model, asked)
+    # By hand: [CLS] ? [SEP] o ##n ##e t ##w ##o [SEP]; no answer is [CLS].
+    assert prepared.right.tolist() == [[[6, 8]], [[6, 8]], [[0, 0]]]
+    assert prepared.examples is asked  # metrics count all of them
+    lost = questions([[gone]])
+    assert TASK.prepare(model, lost).right.tolist() == [[[0, 0]]]
