@@ -52,6 +52,7 @@ def serve(
 
       kbert serve exports/model.config --rest-port 0 --grpc-port 0
     """
+    _end_at_sigterm()
     from kbert.local_server.limits import Limits, ServerOptions
 
     logging.basicConfig(stream=sys.stderr, format="%(message)s", level=logging.WARNING)
@@ -62,7 +63,6 @@ def serve(
         raise FileNotFoundError(f"`BASE` must be there. Received: {str(base)!r}")
     from kbert.local_server.server import LocalServer
     stopped = threading.Event()
-    _end_at_sigterm()
     gc.freeze()  # objects of now stay: garbage collection after a change of versions skips them
     with LocalServer(base, options) as server:
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -78,5 +78,5 @@ def serve(
 
 
 def _end_at_sigterm() -> None:
-    """Ends the process while models load: the first one of a container ignores it otherwise."""
-    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
+    """Ends the process in order while it loads; the first one of a container would go on."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
