@@ -2,8 +2,8 @@
 
 import logging
 import os
-from collections.abc import Mapping
-from contextlib import nullcontext
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -130,7 +130,7 @@ def write_export(
     with file_lock(Path(base, LOCK), lambda: logger.warning(_WAITING, base)):
         folder, number = new_version(base, name, version)
         remove_leftovers(folder.parent)
-        with atomic_directory(folder) as partial:
+        with _nothing_left_of(folder), atomic_directory(folder) as partial:
             traced = _write_saved_model(served, partial)
             report = check_export(partial)
             if report.problems:
@@ -154,6 +154,22 @@ def write_export(
         remove_old_versions(folder.parent, keep, spare=number)
         write_base_files(base)
     return folder
+
+
+@contextmanager
+def _nothing_left_of(folder: Path) -> Iterator[None]:
+    """Removes the folder of a model without versions, and the lock of one without models, where
+    the block fails; the lock is held.
+    """
+    try:
+        yield
+    except BaseException:
+        with suppress(OSError):  # it holds other versions
+            folder.parent.rmdir()
+        base = folder.parent.parent
+        if [one.name for one in base.iterdir()] == [LOCK]:
+            (base / LOCK).unlink()
+        raise
 
 
 def check_arguments(

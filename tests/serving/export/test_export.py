@@ -159,7 +159,7 @@ def test_dropout_is_off(exported: Exported):
 def test_what_cannot_be_served_is_not_written(tmp_path: Path, model, error, message):
     with pytest.raises(error, match=f"(?s){message}" if "(?s)" not in message else message):
         export(model, tmp_path)
-    assert all(not any(folder.iterdir()) for folder in tmp_path.iterdir() if folder.is_dir())
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_signatures_must_be_a_dict(tmp_path: Path):
@@ -176,7 +176,11 @@ def test_an_export_that_fails_leaves_nothing(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr(saved_model, "write_bundle", fail)
     with pytest.raises(OSError, match="no space left"):
         export(Doubler(), tmp_path)
-    assert list((tmp_path / "doubler").iterdir()) == []
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / "doubler" / "1").mkdir(parents=True)
+    with pytest.raises(OSError, match="no space left"):
+        export(Doubler(), tmp_path)
+    assert [path.name for path in (tmp_path / "doubler").iterdir()] == ["1"]
 
 
 def test_an_export_that_is_killed_leaves_no_version(
