@@ -6,14 +6,16 @@ from typing import Annotated, Any
 
 from typer import Option
 
-from kbert.cli.commands.plot_options import Picture, check_options
-from kbert.cli.frame.command import RunArgument
+from kbert.cli.commands.plot_options import PICTURES, Picture, check_options, picture_named
+from kbert.cli.frame.command import RunArgument, completion
 from kbert.cli.frame.errors import reported
 from kbert.cli.frame.results import write_result
 
 _Picture = Annotated[
-    Picture | None,
+    str | None,
     Option(
+        metavar=f"<{'|'.join(PICTURES)}>",
+        autocompletion=completion(lambda: PICTURES),
         help="Start and end along the text, a heat map of the encoder's attention, what a "
         "translation comes from, where the words of a caption were looked for, which adapters of "
         "a fusion each layer listens to, or the curves of the training; by default the alignment "
@@ -82,10 +84,11 @@ def plot(
     given: dict[str, Any] = {"--image": image, "--input": source}
     given |= {"--layer": layer, "--head": head, "--pieces": pieces, "--metrics": metrics}
     given |= {"--text": text, "--question": question, "--context": context}
-    if picture is None:
-        picture = Picture.caption if image else Picture.fusion if source else None
-    check_options(picture, given)
-    figure = _curve(model, metrics) if picture is Picture.curve else _of(model, picture, given)
+    chosen = picture_named(picture)
+    if chosen is None:
+        chosen = Picture.caption if image else Picture.fusion if source else None
+    check_options(chosen, given)
+    figure = _curve(model, metrics) if chosen is Picture.curve else _of(model, chosen, given)
     write_result({"picture": str(write_figure(figure, output))})
 
 
@@ -154,7 +157,11 @@ def _of_texts(
     from kbert.tasks.task import Task
 
     task = task_of(model) or Task()
-    picture = Picture(task.pictures[0]) if picture is None else picture
+    if picture is None:
+        picture = Picture(task.pictures[0])
+        if picture is Picture.caption:
+            came = "--text" if len(texts) == 1 else "--question with --context"
+            raise ValueError(f"`--image` must be given for a captioner. Received: {came}")
     if picture in _WANTED:
         count, wanted = _WANTED[picture]
         if picture not in task.pictures or len(texts) != count:

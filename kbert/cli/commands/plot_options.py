@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import Any
 
+from kbert.hints import nearest
+
 
 class Picture(str, Enum):
     """The kinds of plots."""
@@ -16,6 +18,8 @@ class Picture(str, Enum):
     curve = "curve"
 
 
+PICTURES = tuple(one.value for one in Picture)
+
 _OF_TEXTS = (Picture.span, Picture.attention, Picture.alignment, Picture.fusion)
 # Options that only some pictures read -> those pictures.
 _READ_BY = {
@@ -26,6 +30,18 @@ _READ_BY = {
     "--image": (Picture.caption,),
     "--input": (Picture.fusion,),
 }
+
+
+def picture_named(name: str | None) -> Picture | None:
+    """Returns the picture of a name, None for None; another name is a ValueError."""
+    if name is None:
+        return None
+    if name not in PICTURES:
+        raise ValueError(
+            f"`--picture` must be one of {', '.join(PICTURES)}. Received: {name!r}."
+            f"{nearest(name, PICTURES)}"
+        )
+    return Picture(name)
 
 
 def check_options(picture: Picture | None, given: Mapping[str, Any]) -> None:

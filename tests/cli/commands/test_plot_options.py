@@ -1,6 +1,6 @@
 import pytest
 
-from kbert.cli.commands.plot_options import Picture, check_options
+from kbert.cli.commands.plot_options import Picture, check_options, picture_named
 
 OF_TEXTS = {Picture.span, Picture.attention, Picture.alignment, Picture.fusion}
 
@@ -31,6 +31,16 @@ def test_each_picture_reads_its_options(option, value, pictures):
         assert told.startswith(f"`{option}` must be given for ")
         assert told.endswith(f" only. Received: --picture {picture.value}")
         assert all(one.value in told for one in pictures)
+
+
+def test_pictures_by_name():
+    assert picture_named(None) is None and picture_named("curve") is Picture.curve
+    with pytest.raises(ValueError) as caught:
+        picture_named("curves")
+    assert str(caught.value) == (
+        "`--picture` must be one of span, attention, alignment, caption, fusion, curve. Received: "
+        "'curves'. Did you mean `curve`?"
+    )
 
 
 def test_options_that_are_not_given():

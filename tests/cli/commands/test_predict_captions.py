@@ -130,7 +130,10 @@ def test_plot(captioner, model, photos, tmp_path, monkeypatch):
     assert asked == [(model, photos / "0.png")]
     assert {"two", "words", "two words"} <= set(re.findall("<!-- (.*?) -->", file.read_text()))
     done = invoke("plot", captioner, "--text", "a", "--output", file)
-    assert done.exit_code == 2 and "a captioner, with --image" in done.stderr
+    told = "`--image` must be given for a captioner. Received: --text"
+    assert done.exit_code == 2 and told in done.stderr
+    done = invoke("plot", captioner, "--text", "a", "--picture", "caption", "--output", file)
+    assert done.exit_code == 2 and "`--text` must be given for " in done.stderr
 
 
 def test_evaluate(captioner, model, photos, tmp_path):
