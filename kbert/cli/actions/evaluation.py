@@ -141,7 +141,9 @@ def evaluate_pretraining(runs: list[Path], file: Path) -> dict[str, Any]:
         folder, config = run.model_directory, run.config
     is_pretraining = getattr(config, "task", None) == PRETRAINING
     own: Any = config if is_pretraining else config_of_model(folder)
-    corpus = Corpus([file], own.separator, encoding_errors=own.encoding_errors)
+    corpus = Corpus(
+        [file], own.separator, encoding_errors=own.encoding_errors, argument="FILE"
+    )
     metrics = measure_pretrained(folder, corpus, own)
     return {**_facts(runs, corpus), "metrics": metrics}
 

@@ -70,6 +70,7 @@ class Corpus:
         block_bytes: approximate size of a block. Memory grows with it, and so do the number of
             documents that a random one is drawn from and, with it, the time to the first example.
         encoding_errors: "strict", or "replace" to read U+FFFD for bytes that are not UTF-8.
+        argument: the name of `files` in errors.
     """
 
     def __init__(
@@ -78,9 +79,10 @@ class Corpus:
         separator: str | None = None,
         block_bytes: int = cuts.BLOCK_BYTES,
         encoding_errors: str = "strict",
+        argument: str = "files",
     ) -> None:
         if isinstance(files, (str, os.PathLike)):
-            raise TypeError(f"`files` must be a list of paths. Received: files={files!r}")
+            raise TypeError(f"`{argument}` must be a list of paths. Received: files={files!r}")
         if block_bytes < 16:
             raise ValueError(f"`block_bytes` must be at least 16. Received: {block_bytes}")
         if encoding_errors not in ("strict", "replace"):
@@ -100,7 +102,7 @@ class Corpus:
         self._sizes = [file.stat().st_size for file in self.files]
         self._runs = _runs(self.files, self._sizes, block_bytes)
         if not self._runs:
-            raise ValueError(f"`files` must hold text. Received: {_listed(self.files)}")
+            raise ValueError(f"`{argument}` must hold text. Received: {_listed(self.files)}")
         self._told: set[int] = set()
 
     @property

@@ -56,7 +56,7 @@ def prepared_corpus(
     """Returns the text of a configuration, whose files `found` looks for."""
     paths = found("text", config.text or [])
     files = [RemoteFile(path) if is_remote(path) else path for path in paths]
-    return Corpus(files, config.separator, config.block_bytes, config.encoding_errors)
+    return Corpus(files, config.separator, config.block_bytes, config.encoding_errors, "text")
 
 
 def _batches(config: PreparationConfig, corpus: Corpus, **part: Any) -> Any:

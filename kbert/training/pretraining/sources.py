@@ -99,11 +99,11 @@ def read_text(config: PretrainingConfig) -> PretrainingText:
     files = found(key, getattr(config, key) or [])
     workers = own_share(config).get("workers", 1)
 
-    def source(files: list[Any]) -> Source:
+    def source(files: list[Any], key: str = key) -> Source:
         if config.records is not None:
             return RecordFiles(tuple(files))
         block = _block_bytes(files, workers)
-        return Corpus(files, config.separator, block, config.encoding_errors)
+        return Corpus(files, config.separator, block, config.encoding_errors, key)
 
     if config.validation is None:
         return PretrainingText(source(files), None)
@@ -115,7 +115,7 @@ def read_text(config: PretrainingConfig) -> PretrainingText:
             f"`validation` must be other files than `{key}`: what was learned says nothing. "
             f"Received in both: {both[0]}"
         )
-    return PretrainingText(source(files), source(held_out))
+    return PretrainingText(source(files), source(held_out, "validation"))
 
 
 def found_records(key: str, patterns: Sequence[str]) -> list[str]:

@@ -30,7 +30,9 @@ def test_a_model_on_text(tmp_path):
     corpus = read_text(config).validation
     assert found["metrics"] == measure_pretrained(folder, corpus, config_of_model(folder))
     assert set(found["metrics"]) == {"loss", "masked_loss", "masked_accuracy", "perplexity"}
+    (empty := tmp_path / "empty.txt").touch()
     for arguments, message in (
+        ([folder, empty], f"`FILE` must hold text. Received: {empty}"),
         ([folder, folder, file, "--average"], "must have one run where the task is pretraining"),
         ([folder, tmp_path / "none.txt"], "`FILE` must be a file. Received"),
         ([folder, file, "--predictions", tmp_path / "p.json"], "for a run of question answering"),

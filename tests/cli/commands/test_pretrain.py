@@ -43,7 +43,8 @@ def test_bad_input_is_told(tmp_path):
         (["--text", part, "--output", tmp_path / "run"], "One of `encoder`, to go on from"),
         ([part, "--text", part, *new], "`--text` must be left out where files are given"),
         ([tmp_path / "none.txt", *new], "`--text` must be files, or patterns that match some"),
-        ([tmp_path / "empty.txt", *new], "`files` must hold text"),
+        ([tmp_path / "empty.txt", *new], "`--text` must hold text. Received: "),
+        ([part, *new, "--validation", tmp_path / "empty.txt"], "`--validation` must hold text"),
         ([tmp_path / "binary.txt", *new], "the file must be UTF-8 text. Received: a zero byte"),
         ([part, *new, "--objective", "nsp"], "`--objective` must be one of mlm_nsp, mlm"),
     ):
