@@ -36,6 +36,10 @@ print(json.dumps(told))
 """
 NEW = "--vocabulary v.txt --encoder scratch:tiny --output new"
 TRAIN = f"train classification {NEW}"
+FOLDER = (
+    "`{}` must be an export, BASE/<model> or BASE/<model>/<version> with a saved_model.pb. "
+    "Received: 'exports', a folder of the models ['topics']: name one"
+)
 PAIRS = "train translation --output new"
 RECORDS = "prepare --vocabulary v.txt --output new"
 
@@ -107,9 +111,9 @@ WRONG = {
     "evaluate run --source t.tsv --glue sst2": "`--glue` must be left out with `--source`",
     "export run new --measure bare.tsv": "bare.tsv",
     # Exports where one is meant, none, or no such task.
-    "predict exports --text a": "path='exports', a folder of the models ['topics']: name one",
-    "check exports": "path='exports', a folder of the models ['topics']: name one",
-    "info exports": "path='exports', a folder of the models ['topics']: name one",
+    "predict exports --text a": FOLDER.format("RUN"),
+    "check exports": FOLDER.format("EXPORT"),
+    "info exports": FOLDER.format("RUN"),
     "predict exports/topics --text a --task ner": "`--task` must be left out: there is but one",
     "predict run --text a --task ner": "`--task` must be given for an export of several tasks only",
     "evaluate exports/topics t.tsv": "Received: 'exports/topics', which is an export",

@@ -47,16 +47,26 @@ class DetectedFormat:
     path: Path
 
 
-def detect_format(path: str | os.PathLike[str]) -> DetectedFormat:
+def detect_format(path: str | os.PathLike[str], argument: str = "path") -> DetectedFormat:
     """Detects the format of a checkpoint; no weights are read.
 
     `path` is a folder, its `model.safetensors`, `config.json` or `kbert.json`, or a prefix of
-    TensorFlow's files such as `.../bert_model.ckpt`, optionally with `.index` at its end.
+    TensorFlow's files such as `.../bert_model.ckpt`, optionally with `.index` at its end. Errors
+    name it as `argument`.
 
     Raises a FileNotFoundError if there is nothing, and a ValueError if it is not a checkpoint that
     kbert reads; the message lists what was found. Weights in a pickle are refused, with the reason.
     """
-    path = Path(path)
+    try:
+        return _detected(Path(path))
+    except (FileNotFoundError, ValueError) as error:
+        if argument == "path":
+            raise
+        kind = ValueError if isinstance(error, ValueError) else FileNotFoundError
+        raise kind(str(error).replace("`path`", f"`{argument}`", 1)) from error
+
+
+def _detected(path: Path) -> DetectedFormat:
     prefix = path.with_suffix("") if path.suffix == ".index" else path
     if not path.is_dir() and Path(f"{prefix}.index").is_file():
         return _tensorflow_format(prefix)

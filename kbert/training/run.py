@@ -90,7 +90,7 @@ def _check_encoder(name: str | None, option: str = "--encoder") -> None:
     if name is not None and not name.startswith(STAGE):  # which is not there yet
         found = find_name(name, option)
         if isinstance(found, Path):
-            detect_format(found)
+            detect_format(found, option)
 
 
 @look_first.register

@@ -59,7 +59,7 @@ def test_the_output_of_one_worker_is_there_for_the_others(files, tmp_path):
 
 
 def test_what_is_no_encoder_and_no_translator(files, tmp_path):
-    with pytest.raises(ValueError, match="`path` must be a checkpoint"):
+    with pytest.raises(ValueError, match="`--encoder` must be a checkpoint"):
         look_first(RunConfig(**{**files, "vocabulary": None, "encoder": str(tmp_path)}))
     pairs = {"train": files["train"], "source_column": "text", "target_column": "text_2"}
     translation = TranslationConfig(**pairs, output=files["output"], warm_start="runs/none")

@@ -21,12 +21,15 @@ from kbert.serving.format.version_folders import exports_in, find_export, read_m
 from kbert.tasks.registry import FINETUNED, finetuned_task, task_named, task_of_checkpoint
 from kbert.training.config.captioning_config import TASK as CAPTIONING
 from kbert.training.config.translation_config import TASK as TRANSLATION
+from kbert.training.run import check_file, check_table
 from kbert.training.runs.run_directory import Run, is_run, load_run
 
 # The format of models that embed texts, of which an encoder is a part.
 MODULES_FORMAT = "sentence-transformers"
 # The start of an address, of which `Path` keeps one slash; one letter is a drive of Windows.
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/+")
+# Hints at options that only `kbert evaluate` has, in errors on columns.
+_COLUMN_OPTIONS = re.compile(r", as by --[a-z-]+ COLUMN| \(the number of one, [^)]*\)")
 # Command-line options of a row of texts, by the inputs of the model.
 _OPTIONS: dict[tuple[str, ...], str] = {
     ("text",): " (--text)",
@@ -56,10 +59,10 @@ def check_model(
         found = find_name(path, argument)
         if isinstance(found, Path):
             try:
-                detect_format(found)
+                detect_format(found, argument)
             except ValueError:
                 if exports and exports_in(found):
-                    find_export(found)  # its error names the exports in the folder
+                    find_export(found, argument)  # its error names the exports in the folder
                 raise
 
 
@@ -187,6 +190,26 @@ def columns_of(
         names = all_names if given is None else given
         return {**{name: getattr(config, name) for name in names}, **chosen}
     return chosen
+
+
+def check_measured(run: Path, file: Path) -> None:
+    """Checks the file of `kbert export --measure`, which has no options to name its columns.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        ValueError: It lacks the columns that the run was trained on, or those of the usual names.
+    """
+    check_file("--measure", file)
+    task = task_of(run)
+    if task not in FINETUNED:
+        return
+    try:
+        check_table(task, str(file), columns_of(run))
+    except ValueError as error:
+        told = _COLUMN_OPTIONS.sub("", str(error))
+        raise ValueError(
+            f"`--measure` must have columns of the usual names, or of the run's training. {told}"
+        ) from error
 
 
 def check_columns_to_read(

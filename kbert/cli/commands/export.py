@@ -12,7 +12,6 @@ from kbert.cli.frame.errors import FAILURE, reported
 from kbert.cli.frame.results import write_report, write_result
 from kbert.hints import nearest
 from kbert.serving.format.version_folders import PRECISIONS
-from kbert.tasks.registry import FINETUNED
 from kbert.training.runs.run_directory import tell_stage, training_facts
 
 _MAX_BATCH_SIZE = 32
@@ -195,9 +194,8 @@ def _look_first(
     measure: Path | None,
 ) -> dict[str, Path]:
     """Checks the options before TensorFlow is imported; returns the runs by their tasks' names."""
-    from kbert.cli.actions.model_kinds import check_model, columns_of, task_of
+    from kbert.cli.actions.model_kinds import check_measured, check_model
     from kbert.serving.format.version_folders import new_version
-    from kbert.training.run import check_file, check_table
 
     if len(runs) > 1 and measure is not None:
         raise ValueError("`--measure` must not be given together with `--with`.")
@@ -222,9 +220,7 @@ def _look_first(
             f"{nearest(precision, PRECISIONS)}"
         )
     if measure is not None:
-        check_file("--measure", measure)
-        if (task := task_of(runs[0])) in FINETUNED:
-            check_table(task, str(measure), columns_of(runs[0]))
+        check_measured(runs[0], measure)
     return named
 
 
@@ -285,7 +281,7 @@ def check(
     from kbert.serving.format.servable import server_number
     from kbert.serving.format.version_folders import find_export
 
-    find_export(export)
+    find_export(export, "EXPORT")
     if server is not None:
         server_number(server)
     tell_stage("loading TensorFlow")

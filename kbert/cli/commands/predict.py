@@ -122,11 +122,11 @@ def predict(
         others = any((show, batch_size, images, text, question, context, context_file))
         return _answer_file(model, source, output, part, others, nbest, task, (text_a, text_b))
     came = _came(question, context, context_file, text, text_a, text_b)
-    asked = _asked(question, context, context_file)
-    rows = _of_one_kind(asked, _given(text, text_a, text_b), came)
+    rows = _of_one_kind(_asked(question, context, context_file), _given(text, text_a, text_b), came)
     if rows is not None and (inputs := model_kinds.inputs_of(model, task)):
         model_kinds.check_texts(inputs, rows, came)
     rows = _files(images, rows) if images else rows
+    _check_of_stdin(rows, batch_size, came or "IMAGE")
     from kbert.cli.actions.answering import open_model
 
     _write_answers(open_model(model, nbest, task), rows, came, batch_size or 256, show)
@@ -248,6 +248,11 @@ def _asked(questions: list[str] | None, context: str | None, file: Path | None) 
         check_file("--context-file", file)
         context = read_text(file)
     return [(question, context or "") for question in questions]
+
+
+def _check_of_stdin(rows: list[Row] | None, batch_size: int | None, came: str) -> None:
+    if rows is not None and batch_size is not None:
+        raise ValueError(f"`--batch-size` must be given for lines of stdin only. Received: {came}")
 
 
 def _of_one_kind(

@@ -135,10 +135,10 @@ def remove_old_versions(
     return list(old)
 
 
-def find_export(path: str | os.PathLike[str]) -> Path:
+def find_export(path: str | os.PathLike[str], argument: str = "path") -> Path:
     """Finds the version folder of BASE/<model>/<version>, or of BASE/<model>'s highest version.
 
-    The FileNotFoundError for a path without one lists what exists.
+    The FileNotFoundError for a path without one, which it names as `argument`, lists what exists.
     """
     folder = Path(path)
     if (folder / SAVED_MODEL_FILE).is_file():
@@ -152,8 +152,8 @@ def find_export(path: str | os.PathLike[str]) -> Path:
         models = [model.name for model in exports_in(folder)]
         found = f"a folder of the models {models}: name one" if models else "a folder without one"
     raise FileNotFoundError(
-        "`path` must be an export, BASE/<model> or BASE/<model>/<version> with a "
-        f"{SAVED_MODEL_FILE}. Received: path={str(path)!r}, {found}"
+        f"`{argument}` must be an export, BASE/<model> or BASE/<model>/<version> with a "
+        f"{SAVED_MODEL_FILE}. Received: {str(path)!r}, {found}"
     )
 
 

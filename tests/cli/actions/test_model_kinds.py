@@ -31,7 +31,7 @@ def test_what_may_be_asked(finished_run, tiny, tmp_path):
     assert not is_export(tmp_path / "exports")
     with pytest.raises(FileNotFoundError, match=r"a folder of the models \['topics'\]: name one"):
         check_model(tmp_path / "exports")
-    with pytest.raises(ValueError, match="`path` must be a checkpoint"):
+    with pytest.raises(ValueError, match="`RUN` must be a checkpoint"):
         check_model(tmp_path / "exports", exports=False)
 
 

@@ -5,7 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from kbert.cli.actions.model_kinds import check_columns_to_read, columns_to_read
+from kbert.cli.actions.model_kinds import (
+    check_columns_to_read,
+    check_measured,
+    columns_to_read,
+)
 from kbert.training.runs.run_directory import write_config
 
 
@@ -73,3 +77,18 @@ def test_a_header_without_the_columns(tmp_path, header, inputs, given, told):
         check_columns_to_read(Path("minilm-squad"), source, inputs, given)
     message = str(error.value)
     assert message.startswith(f"{source}, line 1: the file must have") and message.endswith(told)
+
+
+def test_the_columns_of_labelled_examples_to_measure_an_export_with(finished_run, tmp_path):
+    (file := tmp_path / "dev.tsv").write_text("mail\tkind\nred\tup\n")
+    with pytest.raises(ValueError) as caught:
+        check_measured(finished_run / "model", file)
+    assert str(caught.value) == (
+        "`--measure` must have columns of the usual names, or of the run's training. "
+        f"{file}, line 1: `text_a` must be given where no column is called text_a, sentence1, "
+        "question1, premise, question, text1, text, sentence; `label` must be given where no "
+        "column is called label, gold_label, labels, category, class. "
+        "Received: columns `mail`, `kind`"
+    )
+    file.write_text("text\tlabel\nred\tup\n")
+    check_measured(finished_run / "model", file)

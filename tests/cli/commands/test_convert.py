@@ -51,7 +51,7 @@ def test_bad_input_is_told(tiny, tmp_path):
     for arguments, message in (
         ([tiny.encoder, tmp_path / "o", "--format", "onnx"], "`--format` must be one of hugg"),
         ([tiny.encoder, tmp_path / "there", "--format", "kbert"], "must not exist yet"),
-        ([tmp_path, tmp_path / "o", "--format", "kbert"], "`path` must be a checkpoint"),
+        ([tmp_path, tmp_path / "o", "--format", "kbert"], "`SRC` must be a checkpoint"),
         ([tiny.encoder, tmp_path / "o"], "Missing option '--format'"),
     ):
         result = convert(*arguments)

@@ -80,7 +80,7 @@ def test_bad_input_is_told(exported, finished_run):
     for arguments, message in (
         ([finished_run, base, "--name", "topics", "--version", "1"], "must not be there yet"),
         ([finished_run, base, "--name", "a/b"], "`--name` must be made of letters"),
-        ([base, base], "`path` must be a checkpoint"),
+        ([base, base], "`RUN` must be a checkpoint"),
     ):
         result = CliRunner().invoke(app, ["export", *map(str, arguments)])
         assert result.exit_code == 2 and message in result.stderr and result.stdout == ""

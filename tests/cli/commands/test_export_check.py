@@ -50,7 +50,7 @@ def test_what_cannot_be_checked(exported: Path, monkeypatch: pytest.MonkeyPatch)
 
 def test_bad_input_is_told(exported: Path):
     for arguments, message in (
-        ([exported.parent.parent / "none"], "`path` must be an export"),
+        ([exported.parent.parent / "none"], "`EXPORT` must be an export"),
         ([exported, "--server", "1.15"], "`--server` must be a version of TF Serving"),
     ):
         result = check(*arguments)

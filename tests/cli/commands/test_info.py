@@ -58,7 +58,7 @@ def test_a_folder_of_marian(tmp_path):
 
 def test_what_is_nothing(tmp_path):
     result = info(tmp_path)
-    assert result.exit_code == 2 and "`path` must be a checkpoint" in result.stderr
+    assert result.exit_code == 2 and "`RUN` must be a checkpoint" in result.stderr
     result = info("all-MiniLM-L6")
     assert result.exit_code == 2 and "Did you mean `all-MiniLM-L6-v2`" in result.stderr
     (file := tmp_path / "model.keras").touch()

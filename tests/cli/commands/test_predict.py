@@ -145,7 +145,12 @@ def test_bad_input_is_told(finished_run, tmp_path):
             None,
             "Received: 'a text', which does not exist. Texts go into --text.",
         ),
-        ([tmp_path], "a", "`path` must be a checkpoint"),
+        ([tmp_path], "a", "`RUN` must be a checkpoint"),
+        (
+            [finished_run, "--text", "a", "--batch-size", 2],
+            None,
+            "`--batch-size` must be given for lines of stdin only. Received: `--text`",
+        ),
         ([tmp_path / "none"], "a", "none"),
     ):
         result = invoke(*arguments, stdin=stdin)
