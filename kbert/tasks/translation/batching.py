@@ -106,12 +106,15 @@ class PairBatching(Batching):
 
 # Positions of the source, rows times longest row, of one chunk.
 _CHUNK_CELLS = 2048
+_WHITE_SPACE = r"[\s\p{Z}]*"
 # Chunks that are translated in parallel.
 _CHUNKS_AT_ONCE = 2
 
 
 class SourceChunks:
     """Raw strings (B,) as inputs of a translator's encoder; texts of similar length are together.
+
+    One of white space alone is an empty one.
 
     Attributes:
         inputs: the inputs of the transformer's `encode`.
@@ -124,6 +127,8 @@ class SourceChunks:
 
     def __init__(self, translator: Any, text: Any) -> None:
         self._translator = translator
+        # Not all rules of SentencePiece take tabs and line breaks for blanks.
+        text = tf.where(tf.strings.regex_full_match(text, _WHITE_SPACE), "", text)
         self.inputs, self.lengths, self.truncated = translator.source_inputs(text)
         self.sizes = self.lengths
         self.beside: dict[str, Any] = {}

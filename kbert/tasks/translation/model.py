@@ -251,8 +251,8 @@ class Translator(Translation):
         Returns:
             `translation` string (B,), `score` float32 (B,), its log-probability divided by the
             length penalty; `nbest_translation` string and `nbest_score` (B, n), best first;
-            `truncated` bool (B,), whether the source was cut, for BERT too. An empty text has an
-            empty translation and score 0.
+            `truncated` bool (B,), whether the source was cut, for BERT too. An empty text, or one
+            of white space, has an empty translation and score 0.
         """
         sources = SourceChunks(self, text)
 

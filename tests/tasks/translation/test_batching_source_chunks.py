@@ -40,6 +40,14 @@ def test_a_text_that_bert_alone_cannot_read_whole_is_truncated():
     assert SourceChunks(model, texts).truncated.numpy().tolist() == [False, False, True]
 
 
+def test_a_text_of_white_space_is_an_empty_one():
+    model = small_translator()
+    texts = tf.constant(["", " ", "\t\t", "\r\n", "\u3000 \u00a0", "\t\ta"])
+    chunks = SourceChunks(model, texts)
+    assert chunks.lengths.numpy().tolist()[:5] == [1] * 5 and chunks.lengths[5] > 1
+    assert {row["translation"] for row in model.answers(texts.numpy().tolist()[:5])} == {""}
+
+
 def test_rows_are_taken_as_wide_as_the_longest():
     model = small_translator()
     chunks = SourceChunks(model, tf.constant(["the old man", "", "a ball"]))
