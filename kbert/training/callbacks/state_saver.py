@@ -124,6 +124,7 @@ class StateSaver(keras.callbacks.Callback):
     Attributes:
         position: The progress of the training.
         place: Returns the position in the data after so many batches of this call of `fit`.
+        seconds: Returns the seconds that the run has taken so far.
     """
 
     def __init__(
@@ -138,6 +139,7 @@ class StateSaver(keras.callbacks.Callback):
     ) -> None:
         super().__init__()
         self.place: Callable[[int], dict[str, int]] = lambda batches: {}
+        self.seconds: Callable[[], float] = float
         self._saving, self._told = saving, told
         self._stop, self._together = stop, together
         self._bad_batch = bad_batch
@@ -184,7 +186,7 @@ class StateSaver(keras.callbacks.Callback):
 
     def _now(self) -> Position:
         data = self.place(self.position.step - self._first)
-        return replace(self.position, data=data, told=self._told())
+        return replace(self.position, data=data, told=self._told(), seconds=self.seconds())
 
     def _save(self) -> None:
         self.position = self._now()

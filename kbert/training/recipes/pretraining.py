@@ -118,8 +118,10 @@ class Pretraining(Recipe):
         record = self._record = IntervalRecord(
             saving, tokens, config.steps, self.log, stop, bad_batch, together
         )
+        record.seconds = self.seconds
         record.input_speed = self.report["input_tokens_per_second"]
         position = position_in(folder / STATES, model, self.order, _at_next_pass)
+        self.seconds_before = position.seconds
         # Both by the interval in which it was saved, and by those of this configuration.
         within = position.batch > 0 and position.step % config.save_every > 0
         record.start_at(position if within else replace(position, sums=()))

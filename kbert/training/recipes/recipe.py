@@ -53,6 +53,7 @@ class Recipe(ABC):
             under keys that end in "_sha256".
         order: A hash of all that the order of batches depends on.
         leftovers: Names in the run directory that only a resumed run needs.
+        seconds_before: Seconds of earlier processes, up to the state that `fit` resumes from.
     """
 
     model: Any
@@ -62,6 +63,12 @@ class Recipe(ABC):
 
     def __init__(self, config: Any, data: Any = None) -> None:
         self.config, self.data, self.log = config, data, RunLog()
+        self.seconds_before = 0.0
+        self._begin = time.perf_counter()
+
+    def seconds(self) -> float:
+        """Returns the seconds of the run so far: of this process, and of those before it."""
+        return self.seconds_before + time.perf_counter() - self._begin
 
     @abstractmethod
     def prepare(self, kept: Path | None) -> None:
@@ -109,7 +116,7 @@ def run_recipe(recipe: Recipe) -> Path:
                     recipe.fit(folder, stop)
                 tell_stage("writing the model")
                 metrics = recipe.finish(folder)
-                metrics["seconds"] = time.perf_counter() - begin
+                metrics["seconds"] = recipe.seconds()
                 runs.write_json(metrics, folder / runs.METRICS)
             for path in (folder / name for name in recipe.leftovers):
                 if path.is_dir():
@@ -191,6 +198,7 @@ class EpochRecipe(Recipe):
         config = self.config
         record = self.record = self.new_record(folder)
         position = position_in(folder / STATES, self.model, self.order)
+        self.seconds_before = position.seconds
         measured_on = validation_hashes(self.report)
         record.restore(position.told, position.batch, position.step, measured_on)
         own = self.callbacks(folder, position)
@@ -205,6 +213,7 @@ class EpochRecipe(Recipe):
         saver = StateSaver(
             saving, position, told=record.told, stop=stop, bad_batch=bad_batch, together=together
         )
+        saver.seconds = self.seconds
         with step_bar(position.batch, epochs=config.epochs, log=self.log) as bar:
             fit_from(
                 self.model,

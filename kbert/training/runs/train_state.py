@@ -27,7 +27,7 @@ logger = logging.getLogger(__name__)
 _ARRAYS = "variables.safetensors"
 _ABOUT = "state.json"
 _METRICS = "metrics/"
-_TOLD = ("step", "epoch", "batch", "data", "told", "order")
+_TOLD = ("step", "epoch", "batch", "data", "told", "order", "seconds")
 _NAME = re.compile(r"step-(\d+)")
 
 
@@ -42,6 +42,7 @@ class Position:
         told: The record of the callbacks so far, as JSON types.
         order: A hash of all that the order of the batches depends on; in another order `batch` and
             `data` are meaningless. Empty if unknown.
+        seconds: Seconds that the run has taken so far, over all of its processes.
         sums: In a loaded state, the values of the metrics in the running epoch.
     """
 
@@ -51,6 +52,7 @@ class Position:
     data: dict[str, int] = field(default_factory=dict)
     told: dict[str, Any] = field(default_factory=dict)
     order: str = ""
+    seconds: float = field(default=0.0, compare=False)
     sums: tuple[np.ndarray, ...] = field(default=(), compare=False)
 
 
@@ -130,7 +132,7 @@ def load_state(folder: Path, model: Any) -> Position | None:
             variable.assign(arrays[name].reshape(variable.shape))
         for other in damaged:  # each would count among the states to keep
             shutil.rmtree(other, ignore_errors=True)
-        # (The first states had no order.)
+        # (The first states had no order, and no seconds.)
         return Position(**{name: about[name] for name in _TOLD if name in about}, sums=sums)
     if damaged:
         logger.warning("no whole state is left in %s: the training begins anew", folder)

@@ -106,6 +106,14 @@ def test_a_run_is_whole_or_not_there(tmp_path, monkeypatch):
     assert json.loads((tmp_path / "run" / "report.json").read_text())["data_sha256"] == "aa"
 
 
+def test_the_seconds_of_a_run_are_those_of_all_its_processes(tmp_path, monkeypatch):
+    with monkeypatch.context() as patched:
+        patched.setattr(LineRecipe, "seconds", lambda self: 1000.0)
+        stop_after(2, config(tmp_path / "run"), patched)
+    stop_after(3, config(tmp_path / "run"), monkeypatch)  # goes on for a moment
+    assert 1000.0 < run(config(tmp_path / "run")).metrics["seconds"] < 1100.0
+
+
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
     """A run that was never stopped."""
