@@ -22,7 +22,7 @@ from kbert.training.config.captioning_config import SEARCHED, CaptioningConfig
 from kbert.training.recipes.recipe import EpochRecipe, held_out
 from kbert.training.runs.run_directory import CHECKPOINTS, tell_stage
 from kbert.training.runs.stopped_runs import changed_data
-from kbert.training.runs.train_state import order_of, sha256_of_arrays
+from kbert.training.runs.train_state import initial_weights, order_of, sha256_of_arrays
 
 # With the tokenized captions they determine the next batch.
 _OF_THE_ORDER = ("batch_size", "seed")
@@ -44,6 +44,9 @@ class CaptioningTraining(EpochRecipe):
         tell_stage("learning subwords" if config.subwords is None else "reading subwords")
         subwords = run_subwords(config, data, kept)
         self.model = build_captioner(config, subwords)
+        # Random weights come from the seed.
+        is_random = config.network_weights == "none" and not config.network.endswith(".keras")
+        weights = initial_weights(kept, network=None if is_random else self.model.extractor)
         tell_stage("looking at the images")
         self._examples = data.parts
         self._packed = {
@@ -63,7 +66,7 @@ class CaptioningTraining(EpochRecipe):
         whole = [one for one in batches if len(one) == config.batch_size]
         steps = config.epochs * len(whole if config.strategy == TPU else batches)
         about = evaluation.captioning_report(self.model, self._packed, data.parts, steps)
-        self.report = {"task": config.task, **data.hashes, **about}
+        self.report = {"task": config.task, **data.hashes, **weights, **about}
         compile_captioner(self.model, config, steps)
         self.report["warnings"] = list(self.log.warnings)
         self.log.line(evaluation.captioning_lines(self.report))

@@ -13,7 +13,12 @@ from kbert.training.config.translation_config import SEARCHED, TranslationConfig
 from kbert.training.recipes.recipe import EpochRecipe, held_out
 from kbert.training.runs.run_directory import CHECKPOINTS, MODEL, tell_stage
 from kbert.training.runs.stopped_runs import changed_data
-from kbert.training.runs.train_state import Position, order_of, sha256_of_arrays
+from kbert.training.runs.train_state import (
+    Position,
+    initial_weights,
+    order_of,
+    sha256_of_arrays,
+)
 from kbert.training.translation import evaluation, examples, inputs
 from kbert.training.translation import model as models
 
@@ -49,13 +54,19 @@ class TranslationTraining(EpochRecipe):
             self._subwords = warm.source_subwords, warm.target_subwords
         built = models.build_translator(config, self._subwords, warm)
         self.model = built.model
+        begun_with = {
+            "bert": getattr(built.model.transformer, "bert", None),
+            "warm_start": None if warm is None else warm.transformer,
+        }
+        weights = initial_weights(kept, **begun_with)
         tell_stage("tokenizing")
         if data.test is not None:
             # They are tokenized in the evaluation, by the model that was written.
             inputs.check_pairs(data.test)
         self._texts = data.parts
         self._parts = {part: self._prepared(part) for part in data.parts if part != "test"}
-        self.report = evaluation.translation_report(config, data, built, self._parts)
+        about = evaluation.translation_report(config, data, built, self._parts)
+        self.report = {**about, **weights}
         models.compile_translator(self.model, config, self.report["steps_per_epoch"])
         if 2 * self.report["steps"] < self.report["warmup_steps"]:
             self.log.warn(evaluation.only_warm_up(self.report))

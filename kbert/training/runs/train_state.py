@@ -20,13 +20,17 @@ import numpy as np
 from safetensors.numpy import load_file
 
 from kbert.checkpoints.arrays.checkpoint_files import write_safetensors
+from kbert.models.weights import encoder_arrays
 from kbert.storage.files import atomic_directory, remove_leftovers, sha256_of, verify_sha256
+from kbert.storage.json_files import read_json_object
+from kbert.training.runs.run_directory import REPORT
 from kbert.training.runs.stopped_runs import note_begun
 
 logger = logging.getLogger(__name__)
 _ARRAYS = "variables.safetensors"
 _ABOUT = "state.json"
 _METRICS = "metrics/"
+_WEIGHTS = "weights"
 _TOLD = ("step", "epoch", "batch", "data", "told", "order", "seconds")
 _NAME = re.compile(r"step-(\d+)")
 
@@ -187,6 +191,34 @@ def sha256_of_arrays(*arrays: np.ndarray) -> str:
         digest.update(f"{array.dtype.str}{array.shape}".encode())
         digest.update(np.ascontiguousarray(array).tobytes())
     return digest.hexdigest()
+
+
+def initial_weights(kept: Path | None, **models: Any) -> dict[str, Any]:
+    """Returns the entry of a run's report on the weights that it begins with, perhaps none.
+
+    It has a hash for each of the options named by `models` that has a model, not None. Where a run
+    is resumed, `kept` is its folder, and they must be those of its report, if it has any: a state
+    has no features of a frozen model, and no subwords.
+
+    Raises:
+        ValueError: Weights have changed; the message names the option.
+    """
+    hashes = {
+        option: sha256_of_arrays(*encoder_arrays(model).values())
+        for option, model in models.items()
+        if model is not None
+    }
+    before: dict[str, str] = {}
+    if kept is not None and (kept / REPORT).is_file():
+        before = read_json_object(kept / REPORT).get(_WEIGHTS, {})
+    for option, found in hashes.items():
+        if before.get(option, found) != found:
+            raise ValueError(
+                f"`{option}` must have the weights that the run in {kept} began with, even with "
+                "allow_config_change. Received: others. Put the former files back, or set "
+                "overwrite (--overwrite) to start anew"
+            )
+    return {_WEIGHTS: hashes} if hashes else {}
 
 
 def sha256_of_columns(examples: Any) -> str:

@@ -21,6 +21,7 @@ from kbert.training.recipes import captioning as captioning_run
 from kbert.training.recipes import recipe as recipe_module
 from kbert.training.run import train
 from kbert.training.runs.run_directory import load_run
+from tests.small_captioner import small_network
 from tests.training.tiny_captions import TinyCaptions
 
 ARRAYS = ("model.safetensors", "extractor.safetensors")
@@ -121,6 +122,21 @@ def test_a_run_of_traced_steps_that_was_stopped_does_too(
     monkeypatch: pytest.MonkeyPatch,
 ):
     stops_and_ends_with_the_same_weights(tiny_captions, tmp_path, monkeypatch, **values)
+
+
+def test_a_replaced_network_is_refused(
+    tiny_captions: TinyCaptions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    network = tmp_path / "cnn.keras"
+    small_network().save(network)
+    config = tiny_captions.config(tmp_path / "run", network=str(network))
+    with monkeypatch.context() as patched:
+        stop_after(patched, 0)
+        with pytest.raises(KeyboardInterrupt):
+            train(config)
+    small_network().save(network)
+    with pytest.raises(ValueError, match="`network` must have the weights that the run in .* beg"):
+        train(config)
 
 
 @pytest.mark.slow

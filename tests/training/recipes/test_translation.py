@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 from functools import partial
 from types import SimpleNamespace
 
@@ -14,6 +15,7 @@ from kbert.tasks.load import load
 from kbert.text.subword import Subword
 from kbert.training.callbacks.epoch_record import EpochRecord
 from kbert.training.callbacks.state_saver import Saving
+from kbert.training.config.translation_config import TranslationConfig
 from kbert.training.recipes import recipe as recipe_module
 from kbert.training.recipes import translation as translation_run
 from kbert.training.recipes.translation import TranslationTraining
@@ -203,6 +205,36 @@ def test_only_the_same_run_goes_on(tiny_pairs, tmp_path, monkeypatch):
         lambda _: translation_run_data(tiny_pairs.config(tmp_path, validation=str(fewer))),
     )
     with pytest.raises(ValueError, match="others to be measured on; the files have changed since"):
+        train(config)
+
+
+def test_other_weights_of_a_warm_start_or_of_bert_are_refused(
+    finished_translation, tiny, tiny_pairs, tmp_path, monkeypatch
+):
+    warm, bert = tmp_path / "warm", tmp_path / "bert"
+    shutil.copytree(finished_translation, warm)
+    shutil.copytree(tiny.encoder, bert)
+    config = TranslationConfig.from_dict(
+        {
+            "train": str(tiny_pairs.folder / "train.tsv"),
+            "output": str(tmp_path / "run"),
+            "warm_start": str(warm),
+            "bert": str(bert),
+        }
+    )
+    with monkeypatch.context() as patched:
+        patched.setattr(translation_run.TranslationTraining, "fit", fail)
+        with pytest.raises(RuntimeError, match="power"):
+            train(config)
+    model = load(warm / "model")
+    model.weights[0].assign(-model.weights[0])
+    model.save_pretrained(warm / "model", overwrite=True)
+    with pytest.raises(ValueError, match="`warm_start` must have the weights that the run in "):
+        train(config)
+    (file,) = bert.glob("*.safetensors")
+    content = file.read_bytes()
+    file.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+    with pytest.raises(ValueError, match="`bert` must have the weights that the run in "):
         train(config)
 
 

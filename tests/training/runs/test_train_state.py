@@ -6,7 +6,12 @@ import keras
 import numpy as np
 import pytest
 
-from kbert.training.runs.train_state import Position, load_state, save_state
+from kbert.training.runs.train_state import (
+    Position,
+    initial_weights,
+    load_state,
+    save_state,
+)
 
 
 def dense(inputs=40, units=9, optimizer="sgd"):
@@ -123,3 +128,24 @@ def test_weights_that_are_no_numbers_are_not_saved(tmp_path):
     with pytest.raises(FloatingPointError, match="NaN or infinity in model/.* after step 3, which"):
         save_state(tmp_path, model, Position(3, 1, 0))
     assert load_state(tmp_path, model) is None
+
+
+def test_a_run_goes_on_with_the_weights_that_it_began_with(tmp_path):
+    model = dense()
+    entry = initial_weights(None, network=model, bert=None)
+    assert list(entry) == ["weights"] and list(entry["weights"]) == ["network"]
+    assert initial_weights(None, bert=None) == {}
+    assert initial_weights(tmp_path, network=model) == entry  # stopped before its report
+    report = tmp_path / "report.json"
+    report.write_text(json.dumps(entry))
+    both = initial_weights(tmp_path, network=model, bert=dense(2))["weights"]
+    assert list(both) == ["network", "bert"] and both["network"] == entry["weights"]["network"]
+    with pytest.raises(ValueError) as caught:
+        initial_weights(tmp_path, network=dense())
+    assert str(caught.value) == (
+        f"`network` must have the weights that the run in {tmp_path} began with, even with "
+        "allow_config_change. Received: others. Put the former files back, or set overwrite "
+        "(--overwrite) to start anew"
+    )
+    report.write_text("{}")  # of a run before there were such hashes
+    assert initial_weights(tmp_path, network=dense()) != entry
