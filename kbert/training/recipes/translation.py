@@ -38,14 +38,14 @@ class TranslationTraining(EpochRecipe):
 
     def prepare(self, kept: Path | None) -> None:
         config = self.config
+        if config.target_language is not None:
+            evaluation.check_language(config.target_language, "target_language")
         warm = models.load_warm_start(config)
         # Its errors must come before the data are read.
         inputs.train_buckets(config, None if warm is None else warm.max_source_length)
         data = examples.read_translation_data(config) if self.data is None else self.data
         if kept is not None:
             changed_data(kept, data.hashes, config.allow_config_change)
-        if config.target_language is not None:
-            evaluation.check_language(config.target_language)
         if warm is None:
             learned = config.source_subwords is None
             tell_stage("learning subwords" if learned else "reading subwords")

@@ -43,9 +43,16 @@ def translation_scores(
     return scores
 
 
-def check_language(language: str) -> None:
-    """Checks that there are tokenisation rules for a language; else it is a ValueError."""
-    tokenized_lowercase_bleu(["a"], ["a"], language)
+def check_language(language: str, argument: str = "language") -> None:
+    """Checks that there are tokenisation rules for a language.
+
+    Raises:
+        ValueError: There are none; the message names the language as `argument`.
+    """
+    try:
+        tokenized_lowercase_bleu(["a"], ["a"], language)
+    except ValueError as error:
+        raise ValueError(str(error).replace("language", argument)) from error
 
 
 @dataclass(frozen=True)

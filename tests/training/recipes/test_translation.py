@@ -282,7 +282,7 @@ def test_a_fused_one_begins_with_the_other(
         ({"vocabulary_size": 4000}, "`vocabulary_size` must be at most"),
         ({"accumulation_steps": 1000}, "`accumulation_steps` must be at most the number of batch"),
         ({"max_length": 1}, r"there must be sentence pairs. Received: none. .*: 0 of 56 sentence"),
-        ({"target_language": "xx"}, "`language` must be one of"),
+        ({"target_language": "xx"}, "`target_language` must be one of .* Received: target_lang"),
         ({"hidden_dim": 15}, "`num_heads`|`hidden_dim`"),
     ],
 )
