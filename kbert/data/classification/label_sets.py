@@ -64,7 +64,8 @@ def read_label_set_examples(
     by_index = any(isinstance(column, int) for column in (text_a, text_b, first, id))
     table = read_table(path, header=not by_index)
     found = label_column(table, False, bool(labeled), text_a) if label is None else label
-    text_a, text_b = text_columns(table, text_a, text_b, found)
+    columns = None if found is None else _columns(table, found)
+    text_a, text_b = text_columns(table, text_a, text_b, columns)
     labels = None
     if labeled is not False and found is not None:
         labels = read_label_sets(table, found, separator)
@@ -86,7 +87,7 @@ def check_label_set_columns(
         return
     found = label_column(table, False, True, text_a) if label is None else label
     named = () if found is None else _columns(table, found)
-    for column in (*text_columns(table, text_a, text_b, found), *named):
+    for column in (*text_columns(table, text_a, text_b, named), *named):
         if column is not None:
             table.index_of(column)
 
@@ -166,8 +167,11 @@ class _FlatLabels:
 def _columns(table: Table, label: str | int | Sequence[str | int]) -> list[str | int]:
     """Returns the columns of the labels: one, or several that a text names with commas between."""
     if isinstance(label, str) and "," in label and label not in (table.columns or ()):
-        return [name.strip() for name in label.split(",") if name.strip()]
-    return [label] if isinstance(label, (str, int)) else list(label)
+        label = [name.strip() for name in label.split(",") if name.strip()]
+    columns = [label] if isinstance(label, (str, int)) else list(label)
+    if len(set(columns)) < len(columns):
+        raise ValueError(f"`label` must be different columns. Received: {columns}")
+    return columns
 
 
 def _set(value: Any, table: Table, row: int, label: object, separator: str) -> Any:

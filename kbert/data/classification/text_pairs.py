@@ -4,6 +4,7 @@ import os
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from kbert.data.classification.labels import Labels, read_labels
 from kbert.data.tables.columns import Columns
@@ -151,19 +152,22 @@ def check_text_columns(
 
 
 def text_columns(
-    table: Table, text_a: str | int | None, text_b: str | int | None, label: object = None
+    table: Table, text_a: str | int | None, text_b: str | int | None, label: Any = None
 ) -> tuple[str | int, str | int | None]:
     """Returns the columns of the texts: those given, or the usual ones that a table has.
 
-    A ValueError if there are none, or if one column is given twice, `label` included.
+    A ValueError if there are none, or if one column is given twice, `label` included, which may be
+    several columns.
     """
     if text_a is None:
         usual = _usual_texts(table)
         if usual is None:
             raise _not_given(table, _TEXTS)
         text_a, text_b = usual[0], usual[1] if text_b is None else text_b
-    given = {"text_a": text_a, "text_b": text_b, "label": label}
-    check_distinct(table, {n: c for n, c in given.items() if isinstance(c, str | int)})
+    several = label.values() if isinstance(label, Mapping) else label
+    for one in [label] if label is None or isinstance(label, str | int) else several:
+        given = {"text_a": text_a, "text_b": text_b, "label": one}
+        check_distinct(table, {n: c for n, c in given.items() if c is not None})
     return text_a, text_b
 
 

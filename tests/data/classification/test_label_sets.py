@@ -118,3 +118,18 @@ def test_unknown_labels_and_columns(tmp_path):
     for read in (check_label_set_columns, read_label_set_examples):
         with pytest.raises(ValueError, match="column `insolt`.*Did you mean `insult`?"):
             read(path, "comment", label="toxic,insolt")
+
+
+@pytest.mark.parametrize(
+    "given, message",
+    [
+        ({"label": "toxic,comment"}, "`text_a` and `label` must be different columns. Received: "),
+        ({"label": ["toxic", "toxic"]}, r"^`label` must be different .*: \['toxic', 'toxic'\]$"),
+        ({"text_b": "toxic", "label": "toxic,insult"}, "`text_b` and `label` must be different"),
+    ],
+)
+def test_a_column_given_twice_is_refused(tmp_path, given, message):
+    path = written(tmp_path, "t.csv", CSV)
+    for read in (check_label_set_columns, read_label_set_examples):
+        with pytest.raises(ValueError, match=message):
+            read(path, "comment", **given)

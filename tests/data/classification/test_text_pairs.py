@@ -64,6 +64,9 @@ def test_a_column_given_twice_is_refused(tmp_path):
         for read in (read_text_examples, check_text_columns, read_label_set_examples):
             with pytest.raises(ValueError, match=f"d.tsv: {names} must be different columns. Rec"):
                 read(path, **given)
+    for label in (["label", "text"], {"a": "label", "b": "text"}):
+        with pytest.raises(ValueError, match="d.tsv: `text_a` and `label` must be different col"):
+            read_text_examples(path, label=label)
     path = write(tmp_path / "n.tsv", "a\tb\n")
     with pytest.raises(ValueError, match="different columns. Received: 0 for both"):
         read_text_examples(path, text_a=0, label=0)
