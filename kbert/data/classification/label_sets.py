@@ -15,6 +15,7 @@ from kbert.data.classification.labels import (
     finite_number,
     is_missing,
     label_names,
+    names_of_shares,
     required_labels,
 )
 from kbert.data.classification.text_pairs import (
@@ -124,7 +125,7 @@ def label_set_names(examples: TextExamples) -> list[str]:
     """
     sets = required_labels(examples)
     if any(isinstance(one, dict) for one in sets):
-        names = sorted({name for one in sets for name in one})
+        names = names_of_shares(examples)
     else:
         names = label_names(_FlatLabels(examples)) if any(sets) else []
     if not names:

@@ -73,11 +73,11 @@ def label_names(examples: _Labelled) -> list[str]:
 
     Warns (`UserWarning`) about names that occur once: these are often misspelt, and one example
     teaches little and cannot be in both the training and the validation data. Warns too about names
-    that differ only in case or in spaces around them.
+    that differ only in case. A ValueError for names that differ only in blanks around them.
     """
     labels = required_labels(examples)
     if isinstance(labels[0], dict):
-        return sorted({name for soft in labels for name in soft})
+        return names_of_shares(examples)
     if not isinstance(labels[0], str):
         raise ValueError(
             f"{examples.source}: the labels must name classes. Received: labels such as "
@@ -93,7 +93,31 @@ def label_names(examples: _Labelled) -> list[str]:
             stacklevel=2,
         )
     _warn_of_lookalikes(examples.source, first)
-    return sorted(first)
+    return _distinct(examples.source, first)
+
+
+def names_of_shares(examples: _Labelled) -> list[str]:
+    """Returns the sorted names of examples whose labels are {name: probability}.
+
+    A ValueError for names that differ only in blanks around them.
+    """
+    pairs = list(zip(required_labels(examples), examples.lines))
+    first = {name: line for soft, line in reversed(pairs) for name in soft}
+    return _distinct(examples.source, first)
+
+
+def _distinct(source: str, first: dict[str, int]) -> list[str]:
+    """Returns the sorted names, given with their first lines."""
+    names = sorted(first)
+    known: dict[str, str] = {}
+    for name in names:
+        other = known.setdefault(name.strip(), name)
+        if other != name:
+            raise ValueError(
+                f"{source}: labels must differ in more than the blanks around them. Received: "
+                f"{other!r} (line {first[other]}) and {name!r} (line {first[name]})"
+            )
+    return names
 
 
 def check_labels(examples: _Labelled, names: Sequence[str]) -> None:
@@ -151,14 +175,14 @@ def label_probabilities(examples: _Labelled, names: Sequence[str]) -> np.ndarray
 def _warn_of_lookalikes(source: str, first: dict[str, int]) -> None:
     groups: dict[str, list[str]] = {}
     for name in sorted(first):
-        groups.setdefault(name.strip().casefold(), []).append(name)
+        groups.setdefault(name.casefold(), []).append(name)
     alike = [names for names in groups.values() if len(names) > 1]
     if alike:
         listed = "; ".join(
             " and ".join(f"{name!r} (line {first[name]})" for name in names) for names in alike
         )
         warnings.warn(
-            f"{source}: labels that differ only in case or spaces are different classes: {listed}.",
+            f"{source}: labels that differ only in case are different classes: {listed}.",
             stacklevel=3,
         )
 

@@ -190,7 +190,7 @@ def distinct_names(labels: Any, least: int = 2) -> tuple[str, ...]:
     """Returns names of classes or labels, of which there are `least` or more, as a tuple.
 
     Raises:
-        ValueError: they are no names, not distinct, or too few.
+        ValueError: they are no names, empty, not distinct without blanks around them, or too few.
     """
     # A string is a sequence too, of its letters.
     if isinstance(labels, str) or not isinstance(labels, Iterable):
@@ -209,4 +209,10 @@ def distinct_names(labels: Any, least: int = 2) -> tuple[str, ...]:
     if len(names) < least or len(set(names)) < len(names):
         expected = "at least two different names" if least > 1 else "different names, one or more"
         raise ValueError(f"`labels` must be {expected}. Received: labels={list(names)}")
+    bare = [name.strip() for name in names]
+    if not all(bare) or len(set(bare)) < len(bare):
+        raise ValueError(
+            "`labels` must not be empty, nor differ only in the blanks around them. "
+            f"Received: labels={list(names)}"
+        )
     return names

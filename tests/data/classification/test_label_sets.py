@@ -133,3 +133,9 @@ def test_a_column_given_twice_is_refused(tmp_path, given, message):
     for read in (check_label_set_columns, read_label_set_examples):
         with pytest.raises(ValueError, match=message):
             read(path, "comment", **given)
+
+
+def test_labels_that_differ_in_blanks_are_refused(tmp_path):
+    rows = rows_of(tmp_path, {"a": 1}, {"a ": 1})
+    with pytest.raises(ValueError, match=r"Received: 'a' \(line 1\) and 'a ' \(line 2\)$"):
+        label_set_names(read_label_set_examples(rows))

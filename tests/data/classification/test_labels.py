@@ -77,9 +77,22 @@ def test_label_probabilities():
 
 def test_labels_that_look_alike_are_a_warning():
     message = (
-        r"f\.tsv: labels that differ only in case or spaces are different classes: "
-        r"'Billing' \(line 3\) and 'billing' \(line 2\) and 'billing ' \(line 4\)\."
+        r"f\.tsv: labels that differ only in case are different classes: "
+        r"'Billing' \(line 3\) and 'billing' \(line 2\)\."
     )
     with pytest.warns(UserWarning, match=message):
-        names = ["billing", "Billing", "billing "]
-        assert label_names(examples(names + names)) == ["Billing", "billing", "billing "]
+        names = ["billing", "Billing"]
+        assert label_names(examples(names + names)) == ["Billing", "billing"]
+
+
+@pytest.mark.parametrize(
+    "labels", [["a", "b", "b ", "b ", "a", "b"], [{"a": 0.5, "b": 0.5}, {"a": 1.0}, {"b ": 1.0}]]
+)
+def test_labels_that_differ_in_blanks_are_refused(labels):
+    lines = "2" if isinstance(labels[0], dict) else "3"
+    message = (
+        r"^f\.tsv: labels must differ in more than the blanks around them\. "
+        rf"Received: 'b' \(line {lines}\) and 'b ' \(line 4\)$"
+    )
+    with pytest.raises(ValueError, match=message):
+        label_names(examples(labels))

@@ -123,6 +123,8 @@ def test_low_precision_answers_in_float32():
             r"`labels` must be at least two different names. Received: labels=\['one'\]",
         ),
         ({"labels": ["a", "b", "a"]}, "`labels` must be at least two different names."),
+        ({"labels": ["", "b"]}, "`labels` must not be empty, nor differ only in the blanks"),
+        ({"labels": ["a", "a "]}, r"in the blanks around them. Received: labels=\['a', 'a '\]$"),
         ({"labels": {"a", "b"}}, "`labels` must be in an order, .* Received: a set"),
         ({"labels": ["a", None]}, "`labels` must be texts or whole numbers. Received: None"),
         ({"labels": 2}, r"`labels` must be the names of the classes, .* Received: labels=2"),
