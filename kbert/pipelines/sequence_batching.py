@@ -41,8 +41,11 @@ class SequenceBatching(Batching):
     dataset_forms: tuple[tuple[str, ...], ...] = (("text",), ("text_a",), ("text_a", "text_b"))
 
     def check(self) -> None:
-        """Raises a ValueError if tokenizer or length do not fit the encoder."""
+        """Raises a ValueError if tokenizer, length or `pair` do not fit the encoder or the task."""
         model = self.model
+        pair = getattr(model, "pair", None)  # of embedders, any text
+        if not isinstance(pair, bool | None):
+            raise ValueError(f"`pair` must be True or False. Received: pair={pair!r}")
         check_vocabulary(model.tokenizer, model.encoder)
         check_length(model, least=3)
 

@@ -125,6 +125,7 @@ def test_low_precision_answers_in_float32():
         ({"labels": ["a", "b", "a"]}, "`labels` must be at least two different names."),
         ({"labels": ["", "b"]}, "`labels` must not be empty, nor differ only in the blanks"),
         ({"labels": ["a", "a "]}, r"in the blanks around them. Received: labels=\['a', 'a '\]$"),
+        ({"pair": "yes"}, "`pair` must be True or False. Received: pair='yes'"),
         ({"labels": {"a", "b"}}, "`labels` must be in an order, .* Received: a set"),
         ({"labels": ["a", None]}, "`labels` must be texts or whole numbers. Received: None"),
         ({"labels": 2}, r"`labels` must be the names of the classes, .* Received: labels=2"),
