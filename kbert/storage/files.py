@@ -52,7 +52,7 @@ def atomic_directory(
                 "`path` must be new, empty, or a saved model: nothing else is overwritten. "
                 f"Received: path={os.fspath(path)!r}"
             )
-    target.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(target.parent)
     partial = _hidden_sibling(target, "partial")
     partial.mkdir()
     try:
@@ -141,7 +141,7 @@ def atomic_file(path: str | os.PathLike[str]) -> Iterator[Path]:
     target = Path(path)
     if target.is_dir():
         raise IsADirectoryError(f"`path` must be a file. Received a folder: path={str(target)!r}")
-    target.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(target.parent)
     partial = _hidden_sibling(target, "partial")
     try:
         yield partial
@@ -162,7 +162,7 @@ def file_lock(path: str | os.PathLike[str], on_wait: Callable[[], None]) -> Iter
     """
     target, waited = Path(path), False
     while True:
-        target.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(target.parent)
         try:
             file = target.open("a")
         except FileNotFoundError:  # the folder has just been removed again
@@ -188,6 +188,14 @@ def _is_open_as(path: Path, descriptor: int) -> bool:
         return False
 
 
+def make_folder(folder: Path) -> None:
+    """Makes a folder with those above it; a NotADirectoryError if a file is in the way."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except (FileExistsError, NotADirectoryError) as error:
+        raise NotADirectoryError(f"`{folder}` must be a folder. Received: a file there") from error
+
+
 def _hidden_sibling(path: Path, kind: str) -> Path:
     return path.with_name(f".{path.name}.{secrets.token_hex(6)}.{kind}")
 
@@ -199,7 +207,7 @@ def _check_target(target: Path, overwrite: bool, given: str | os.PathLike[str]) 
     received = f"path={os.fspath(given)!r}"
     if not target.is_dir():
         raise NotADirectoryError(f"`path` must be a folder. Received a file: {received}")
-    if not overwrite:
+    if overwrite is not True:  # nor "no", which counts as true
         raise FileExistsError(
             f"`path` must not exist yet, unless overwrite=True. Received: {received}"
         )
@@ -257,9 +265,7 @@ def sha256_of_folder(path: str | os.PathLike[str]) -> str:
 def verify_sha256(path: str | os.PathLike[str], expected: str) -> None:
     """Raises a ValueError if `expected` is no SHA-256, or a file has another one."""
     if not re.fullmatch(r"[0-9a-fA-F]{64}", expected):
-        raise ValueError(
-            f"`expected` must be 64 hexadecimal digits. Received: expected={expected!r}"
-        )
+        raise ValueError(f"`expected` must be 64 hexadecimal digits. Received: {expected!r}")
     found = sha256_of(path)
     if found != expected.lower():
         raise ValueError(

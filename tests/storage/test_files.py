@@ -44,9 +44,10 @@ def test_a_failed_block_leaves_nothing(tmp_path: Path, error: type[BaseException
 
 def test_an_existing_folder_is_an_error_before_any_work(tmp_path: Path) -> None:
     (tmp_path / "model").mkdir()
-    with pytest.raises(FileExistsError, match="must not exist yet, unless overwrite=True"):
-        with atomic_directory(tmp_path / "model"):
-            pytest.fail("the block must not run")
+    for overwrite in (False, "yes"):
+        with pytest.raises(FileExistsError, match="must not exist yet, unless overwrite=True"):
+            with atomic_directory(tmp_path / "model", overwrite):
+                pytest.fail("the block must not run")
     assert _tree(tmp_path) == ["model"]
 
 
@@ -136,6 +137,11 @@ def test_a_file_in_the_way(tmp_path: Path) -> None:
     with pytest.raises(NotADirectoryError, match="`path` must be a folder. Received a file"):
         with atomic_directory(tmp_path / "model", overwrite=True):
             pytest.fail("the block must not run")
+    with pytest.raises(NotADirectoryError, match="model` must be a folder. Received: a file there"):
+        with atomic_directory(tmp_path / "model" / "below"):
+            pytest.fail("the block must not run")
+    with pytest.raises(NotADirectoryError, match="/b` must be a folder. Received: a file there"):
+        write_atomically(tmp_path / "model" / "b" / "c", "y")
 
 
 def test_a_relative_path_survives_a_change_of_directory(

@@ -10,7 +10,7 @@ import keras
 import tensorflow as tf
 
 from kbert.architectures import loaded
-from kbert.storage.files import write_atomically
+from kbert.storage.files import make_folder, write_atomically
 from kbert.text.byte_level_bpe import files
 from kbert.text.byte_level_bpe.merge_table import build_merge_table
 from kbert.text.byte_level_bpe.segments import NOT_SPECIAL, Segments, segments_of, whole_texts
@@ -197,7 +197,7 @@ class ByteLevelBPE:
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Writes `files` into `folder`, which is made if it is missing."""
         target = Path(folder)
-        target.mkdir(parents=True, exist_ok=True)
+        make_folder(target)
         for name, content in self.files().items():
             write_atomically(target / name, content)
 
