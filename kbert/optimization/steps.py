@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import keras
+import numpy as np
 from keras import tree
 
 _Class = TypeVar("_Class", bound=type)
@@ -90,6 +91,17 @@ def function_of_replicas(model: Any, name: str, force: bool) -> Any:
     """
     drop_outdated_functions(model)
     return model.replication and model.replication.function(name, force)
+
+
+def whole_epochs(epochs: Any) -> int:
+    """Returns `epochs` of Keras' `fit`, which would train nothing and say nothing for 0 or less.
+
+    Raises:
+        ValueError: it is no whole number of at least 1.
+    """
+    if isinstance(epochs, bool) or not isinstance(epochs, int | np.integer) or epochs < 1:
+        raise ValueError(f"`epochs` must be a whole number, at least 1. Received: epochs={epochs}")
+    return int(epochs)
 
 
 @contextmanager

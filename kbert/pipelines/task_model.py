@@ -14,7 +14,7 @@ from kbert.checkpoints.arrays.checkpoint import Checkpoint
 from kbert.models.encoder import checked_arguments
 from kbert.optimization.adamw import AdamW
 from kbert.optimization.losses import whole_batch_loss
-from kbert.optimization.steps import function_of_replicas, outputs_of_step, quiet_end
+from kbert.optimization.steps import function_of_replicas, outputs_of_step, quiet_end, whole_epochs
 
 
 class TaskModel(keras.Model):
@@ -221,7 +221,7 @@ class TaskModel(keras.Model):
             **kwargs: further arguments of Keras' `fit`.
 
         Raises:
-            ValueError: texts and targets do not fit each other, the task or `batch_tokens`.
+            ValueError: texts, targets, task and `batch_tokens` do not fit, or `epochs` is below 1.
             TypeError: an entry of `x` is neither str nor bytes.
         """
         given = {"x": x, "y": y, "batch_size": batch_size, "validation_data": validation_data}
@@ -231,7 +231,7 @@ class TaskModel(keras.Model):
         elif batch_tokens is not None:
             raise ValueError(f"`batch_tokens` must be None for token ids. Received: {batch_tokens}")
         with quiet_end(given["x"], given.get("steps_per_epoch")):
-            return super().fit(epochs=epochs, verbose=verbose, **given)
+            return super().fit(epochs=whole_epochs(epochs), verbose=verbose, **given)
 
     def evaluate(
         self,

@@ -73,6 +73,10 @@ def test_token_ids_have_no_budget_of_positions():
     model.compile()
     with pytest.raises(ValueError, match="`batch_tokens` must be None for token ids. .* 64"):
         model.fit(INPUTS, TARGETS, batch_tokens=64)
+    for epochs in (0, -1, 1.5, True):
+        message = f"^`epochs` must be a whole number, at least 1. Received: epochs={epochs}$"
+        with pytest.raises(ValueError, match=message):
+            model.fit(INPUTS, TARGETS, epochs=epochs)
 
 
 def test_the_optimizer_has_its_state_before_the_step_is_traced():
