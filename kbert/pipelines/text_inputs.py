@@ -144,7 +144,7 @@ def dict_of_texts(x: dict[str, Any], *forms: tuple[str, ...]) -> list[list[Any]]
     form = next((form for form in forms if set(form) == set(x)), None)
     if form is None:
         raise ValueError(
-            f"a dict of texts must have the keys {_either(forms)}. Received: {sorted(x)}"
+            f"`x`, a dict of texts, must have the keys {_either(forms)}. Received: {sorted(x)}"
         )
     for key, column in columns.items():
         if not is_texts(column):
@@ -221,7 +221,7 @@ def checked_inputs(x: Any, batch_size: Any = None) -> Any:
     if isinstance(x, np.ndarray) and x.dtype.kind in "OUS" and x.ndim != 1:
         raise ValueError(f"`x` must be texts of the shape (n,). Received: shape {x.shape}")
     first = x[0] if isinstance(x, list) and x and not is_texts(x) else x
-    number = first[0] if isinstance(first, list) and first else first
+    number = first[0] if isinstance(first, list) and first and not is_texts(first) else first
     if first is None or isinstance(number, int | float | np.number):
         form = "a list that begins with " if first is not x else ""
         raise ValueError(

@@ -1,5 +1,6 @@
 """Forms of raw texts."""
 
+import math
 import re
 from collections.abc import Sequence
 from types import GeneratorType
@@ -198,10 +199,10 @@ def test_rows():
         ({"text": "one"}, "`text` must be a list of texts. Received: text='one'"),
         (
             {"sentence": A},
-            'a dict of texts must have the keys "text", or "text_a" and "text_b". '
+            '`x`, a dict of texts, must have the keys "text", or "text_a" and "text_b". '
             r"Received: \['sentence'\]",
         ),
-        ({"text_b": A}, r"must have the keys .* Received: \['text_b'\]"),
+        ({"text_b": A}, r"`x`, a dict of texts, must have the keys .* Received: \['text_b'\]"),
         ((A, ["three"]), "`text_b` must be as long as `text_a`. Received: 2 and 1"),
         (
             [("one", "three"), ("two", "four")],
@@ -254,7 +255,9 @@ def test_inputs_that_are_taken():
     arrays = {"token_ids": np.zeros((1, 2), "int32")}
     assert checked_inputs(arrays, np.int64(8))["token_ids"] is arrays["token_ids"]
     assert checked_inputs(iter(["a", "b"])) == ["a", "b"] and checked_inputs([]) == []
-    assert checked_inputs([None, "a"]) == [None, "a"]  # one that is missing is told by its place
+    for missing in (None, math.nan):  # one that is missing is told by its place
+        assert checked_inputs([missing, "a"]) == [missing, "a"]
+        assert checked_inputs([missing]) == [missing]
 
 
 @pytest.mark.parametrize("kind", ["U", "O"])

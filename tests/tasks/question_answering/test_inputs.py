@@ -58,12 +58,13 @@ def test_anything_else_is_none(x):
     [
         (
             {"question": Q, "text": C},
-            'a dict of texts must have the keys "question" and "context". Received: '
+            '`x`, a dict of texts, must have the keys "question" and "context". Received: '
             "['question', 'text']",
         ),
         (
             {"question": Q},
-            'a dict of texts must have the keys "question" and "context". Received: [\'question\']',
+            '`x`, a dict of texts, must have the keys "question" and "context". '
+            "Received: ['question']",
         ),
         (
             {"question": "Who?", "context": C},
