@@ -81,7 +81,7 @@ KINDS: dict[str, type[AdapterConfig]] = {
 
 
 def adapter_config(given: str | Mapping[str, Any] | AdapterConfig) -> AdapterConfig:
-    """Returns the settings of a kind by its name, of a dict with `kind`, or as they are.
+    """Returns the settings of a kind by its name, of a dict with `kind`, or of an object.
 
     Raises:
         ValueError: there is no such kind, it has other settings, or a setting has no such value.
@@ -89,7 +89,7 @@ def adapter_config(given: str | Mapping[str, Any] | AdapterConfig) -> AdapterCon
     if not isinstance(given, str | Mapping):
         if type(given) not in KINDS.values():
             raise ValueError(f"`config` must be one of {', '.join(KINDS)}. Received: {given!r}")
-        return given
+        given = config_values(given)
     values: dict[str, Any] = {"kind": given} if isinstance(given, str) else dict(given)
     kind = values.pop("kind", None)
     if not isinstance(kind, str) or kind not in KINDS:

@@ -1,6 +1,6 @@
 """The named adapters of one encoder, and which of them it runs with and trains."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import keras
@@ -23,9 +23,11 @@ _JOINED = "+"
 
 
 def listed(names: str | Sequence[str] | None) -> list[str]:
-    """Returns the list of a name, of several, or of none."""
+    """Returns the list of a name, of several, or of none; a ValueError for anything else."""
     if names is None:
         return []
+    if not isinstance(names, Iterable):
+        raise ValueError(f"`names` must be a name, several in a list, or None. Received: {names!r}")
     return [names] if isinstance(names, str) else list(names)
 
 

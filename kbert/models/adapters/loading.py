@@ -30,9 +30,12 @@ def load_adapter(encoder: Any, source: str | os.PathLike[str], name: str | None)
     """Adds the adapter of a folder or a model to an encoder; returns its name.
 
     Raises:
+        TypeError: `source` is neither name nor path.
         ValueError: it does not fit, there is one of its name, or a file is damaged.
         FileNotFoundError: there is no such folder.
     """
+    if not isinstance(source, str | os.PathLike):
+        raise TypeError(f"`name_or_directory` must be a folder or a name. Received: {source!r:.80}")
     found, theirs = _found(encoder, source)
     _check_sizes(encoder, found.encoder, source)
     _check_weights(encoder, theirs, source)

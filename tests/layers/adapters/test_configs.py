@@ -48,6 +48,10 @@ def test_a_name_has_the_defaults_of_its_kind():
         ({"kind": "lora", "alpha": float("nan")}, "`alpha` must be a finite number .*: nan"),
         ({"kind": "pfeiffer", "adapter_dim": 2.5}, "`adapter_dim` must be an integer .*: 2.5"),
         ({"kind": "pfeiffer", "initializer_range": -1}, "`initializer_range` must be a .*: -1"),
+        (LoraConfig(rank=True), "`rank` must be an integer of at least 1. Received: True"),
+        (LoraConfig(alpha="8"), "`alpha` must be a finite number above 0. Received: '8'"),
+        (LoraConfig(targets="query"), "`targets` must be a list of dense .*: 'query'"),
+        (PfeifferConfig(initializer_range=-1), "`initializer_range` must be a .*: -1"),
     ],
 )
 def test_errors(given, message):

@@ -1,6 +1,7 @@
 """The container of adapters; what an encoder does with it is in test_adaptable.py."""
 
 import numpy as np
+import pytest
 
 from kbert.layers.adapters.block_adapters import HoulsbyAdapter, PfeifferAdapter
 from kbert.layers.adapters.configs import LoraConfig, PfeifferConfig
@@ -89,3 +90,12 @@ def test_without_the_adapter_that_was_trained_the_encoder_trains():
         model.add_adapter("c", PfeifferConfig(2))
         again = type(model).from_config(model.get_config())
         assert again.adapter_names == ["b", "c"]
+
+
+def test_names_that_are_none():
+    model = small_bert()
+    for take in (model.set_active_adapters, model.train_adapter):
+        with pytest.raises(ValueError, match="^`names` must be a name, several in .* Received: 3$"):
+            take(3)
+    with pytest.raises(TypeError, match="^`name_or_directory` must be a folder or .*: None$"):
+        model.load_adapter(None)
