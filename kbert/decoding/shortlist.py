@@ -67,6 +67,15 @@ def _token_ids(name: str, value: Any, rank: int) -> np.ndarray:
     return ids.astype("int32")
 
 
+def check_sentences(sources: Sequence[Any], targets: Sequence[Any]) -> None:
+    """Raises a ValueError unless sentences and translations are equally many, at least one."""
+    if len(sources) != len(targets) or not len(sources):
+        raise ValueError(
+            "`sources` and `targets` must be equally many sentences, at least one. Received: "
+            f"{len(sources)} and {len(targets)}"
+        )
+
+
 def learn_shortlist(
     sources: Sequence[np.ndarray],
     targets: Sequence[np.ndarray],
@@ -90,11 +99,7 @@ def learn_shortlist(
         ValueError: there are no sentences, or not as many sources as targets; one has no tokens; or
             a number is below 1.
     """
-    if len(sources) != len(targets) or not len(sources):
-        raise ValueError(
-            "`sources` and `targets` must be equally many sentences, at least one. Received: "
-            f"{len(sources)} and {len(targets)}"
-        )
+    check_sentences(sources, targets)
     if not all(map(len, (*sources, *targets))):
         raise ValueError("`sources` and `targets` must have tokens, each the end token at least.")
     for name, number in (("translations", translations), ("everywhere", everywhere)):

@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from kbert.data.batches.packed_examples import token_rows
 from kbert.decoding.scores import shortlist_multiple
-from kbert.decoding.shortlist import Shortlist, learn_shortlist
+from kbert.decoding.shortlist import Shortlist, check_sentences, learn_shortlist
 from kbert.text.subword import Subword
 
 
@@ -23,6 +23,7 @@ def shortlist_of_texts(
     Beside the translations of a piece, the same piece is allowed, where the target has it: names
     and numbers are copied. The arguments `**numbers` are those of `learn_shortlist`.
     """
+    check_sentences(sources, targets)
     source, target = translator.source_subwords, translator.target_subwords
     most = translator.max_source_length
     learned = learn_shortlist(
@@ -88,11 +89,16 @@ def search_steps(translator: Any, inputs: dict[str, Any], state: Any) -> tuple[A
         state: from `start_decoding`.
 
     Raises:
-        ValueError: the shortlist is of other subwords, or the model cannot have one.
+        ValueError: the shortlist is none or of other subwords, or the model cannot have one.
     """
     model = translator.transformer
     if translator.shortlist is None:
         return model.decode_step, state, None
+    if not isinstance(translator.shortlist, Shortlist):
+        raise ValueError(
+            "`shortlist` must be one of `learn_shortlist`, or None. "
+            f"Received: shortlist={translator.shortlist!r}"
+        )
     if not hasattr(model, "candidate_logits"):
         raise ValueError(
             "`shortlist` must be None for a model without `candidate_logits` (`EncoderDecoder`). "

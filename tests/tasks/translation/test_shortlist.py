@@ -182,6 +182,15 @@ def test_a_shortlist_of_other_subwords():
         model.translations(["a"])
 
 
+def test_what_is_no_shortlist():
+    model = small_translator()
+    model.shortlist = 3
+    with pytest.raises(ValueError, match="`shortlist` must be one of .*, or None. .*: shortlist=3"):
+        model.translations(["a"])
+    with pytest.raises(ValueError, match="equally many sentences, at least one. Received: 0 and 0"):
+        model.learn_shortlist([], [])
+
+
 def test_a_model_of_another_package_that_cannot_have_one():
     model = Translator(RunningSums(PIECES, 8), small_subwords(), None, shortlist=EVERYTHING)
     with pytest.raises(ValueError, match="must be None for a model without `candidate_logits`"):
