@@ -80,13 +80,15 @@ class Vocabulary:
         special_tokens: The special tokens, `BERT_TOKENS` or `ROBERTA_TOKENS` for example.
 
     Raises:
-        TypeError: A token is not a string.
+        TypeError: `tokens` is a text or no list, or a token is not a string.
         ValueError: No tokens, an empty or a repeated token, or a special token is missing.
     """
 
     def __init__(
         self, tokens: Iterable[str], special_tokens: SpecialTokens = BERT_TOKENS
     ) -> None:
+        if isinstance(tokens, str | bytes) or not isinstance(tokens, Iterable):
+            raise TypeError(f"`tokens` must be a list of strings. Received: {tokens!r:.80}")
         self.tokens: tuple[str, ...] = tuple(tokens)
         self.special_tokens = special_tokens
         self._ids = _ids_of(self.tokens, "`tokens`", "index", 0, special_tokens.required)
@@ -102,10 +104,13 @@ class Vocabulary:
             path: The file.
 
         Raises:
+            TypeError: `path` is no path.
             FileNotFoundError: The file does not exist.
             ValueError: The file is empty or not UTF-8, a line is empty or repeats another one, or
                 a special token is missing. The message names the file and the line.
         """
+        if not isinstance(path, str | os.PathLike):
+            raise TypeError(f"`path` must be a vocabulary file. Received: path={path!r:.80}")
         file = Path(path)
         if not file.is_file():
             raise FileNotFoundError(f"`path` must be a vocabulary file. Received: path={file}")

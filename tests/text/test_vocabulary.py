@@ -92,6 +92,11 @@ def test_errors_of_lists_name_the_index() -> None:
         Vocabulary((*TOKENS, "the"))
     with pytest.raises(TypeError, match=r"strings only. Received: 3 at index 7"):
         Vocabulary((*TOKENS, 3))
+    for wrong in ("abc", None):
+        with pytest.raises(TypeError, match=f"^`tokens` must be a list of .* Received: {wrong!r}$"):
+            Vocabulary(wrong)
+    with pytest.raises(TypeError, match="^`path` must be a vocabulary file. Received: path=3$"):
+        Vocabulary.from_file(3)
     with pytest.raises(KeyError, match=r"vocabulary of 7. Received: token='nope'"):
         Vocabulary(TOKENS).id_of("nope")
     with pytest.raises(KeyError, match=r"Received: token='\[MASK\]'"):
