@@ -213,7 +213,15 @@ class Subword:
         """Returns `token_ids` as an integer tensor with rows, checked."""
         is_ragged = isinstance(token_ids, tf.RaggedTensor)
         if not is_ragged:
-            token_ids = tf.convert_to_tensor(token_ids)
+            is_empty = isinstance(token_ids, list | tuple) and not token_ids
+            token_ids = tf.zeros((0, 0), tf.int32) if is_empty else token_ids
+            try:
+                token_ids = tf.convert_to_tensor(token_ids)
+            except (ValueError, TypeError) as error:  # whose words are of sequences and of types
+                raise TypeError(
+                    "`token_ids` must be rows of ids, of one length in a list. "
+                    f"Received: {token_ids!r:.80}"
+                ) from error
         if token_ids.dtype not in (tf.int32, tf.int64):
             raise TypeError(
                 f"`token_ids` must be of dtype int32 or int64. Received: {token_ids.dtype.name}"

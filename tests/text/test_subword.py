@@ -148,6 +148,7 @@ def test_no_rows_and_empty_rows(models: dict[str, Subword], kind: str):
     assert subword.tokenize(tf.constant([], tf.string)).to_list() == []
     assert subword.detokenize(subword.tokenize(tf.constant([], tf.string))).shape == (0,)
     assert subword.detokenize(tf.zeros([0, 7], tf.int32)).shape == (0,)
+    assert subword.detokenize([]).shape == (0,)
     assert subword.tokenize(tf.constant(["", "a", ""])).to_list()[::2] == [[], []]
     assert texts(subword.detokenize(tf.zeros([2, 0], tf.int32))) == ["", ""]
 
@@ -231,6 +232,10 @@ def test_wrong_tensors_are_named(models: dict[str, Subword]):
         subword.tokenize(tf.constant([["a"]]))
     with pytest.raises(TypeError, match="`token_ids` must be of dtype int32 or int64. .* float32"):
         subword.detokenize(tf.constant([[1.0]]))
+    with pytest.raises(TypeError, match="^`token_ids` must be rows of ids, .* Received: None$"):
+        subword.detokenize(None)
+    with pytest.raises(TypeError, match=r"of one length in a list. Received: \[\[1\], \[2, 3\]\]$"):
+        subword.detokenize([[1], [2, 3]])
     with pytest.raises(ValueError, match=r"`token_ids` must be .* EagerTensor of shape=\(1,\)"):
         subword.detokenize(tf.constant([1]))
     with pytest.raises(ValueError, match=r"`token_ids` must be .* RaggedTensor of shape"):
