@@ -13,9 +13,11 @@ from typing import Any
 
 from kbert.storage.files import write_atomically
 from kbert.text.subword import Subword
+from kbert.text.tokenizer import check_flags
 
 PADDING_ID, UNKNOWN_ID, START_ID, END_ID = range(4)
 MODEL_TYPES = ("bpe", "unigram")
+_FLAGS = ("byte_fallback", "remove_extra_whitespaces", "add_dummy_prefix")
 NORMALIZATIONS = ("nfkc", "nmt_nfkc", "nfkc_cf", "nmt_nfkc_cf", "identity")
 MAX_VOCABULARY_SIZE = 1_000_000  # the library draws so many candidates of unigram pieces
 MIN_CHARACTER_COVERAGE = 0.98  # the library's bound
@@ -68,12 +70,12 @@ def train_subwords(
 
     Raises:
         OSError: A file does not exist, or `path` is a folder.
-        TypeError: `files` is one name, or holds neither names nor lists of strings.
+        TypeError: `files` is one name, or holds neither names nor texts; a flag is no bool.
         ValueError: A text is empty, not UTF-8 or broken gzip data (the message names file and
             line), an argument is out of range, or `vocabulary_size` is impossible for these texts
             (the message reports the bound).
     """
-    _check_options(vocabulary_size, model_type, character_coverage, normalization, max_lines)
+    _check_options(vocabulary_size, model_type, character_coverage, normalization, max_lines, seed)
     _check_places(files, path)
     lines = _lines(files)
     model = _train(
@@ -94,6 +96,7 @@ def _train(lines: Iterable[bytes], **options: Any) -> bytes:
     """Returns the trained model; the library's errors are rephrased."""
     import sentencepiece
 
+    check_flags(**{name: options[name] for name in _FLAGS})
     failures: list[Exception] = []
 
     def guarded() -> Iterator[bytes]:
@@ -144,11 +147,17 @@ def _in_our_words(error: Exception, options: dict[str, Any]) -> ValueError:
 
 
 def _check_options(
-    vocabulary_size: int, model_type: str, coverage: float, normalization: str, lines: int | None
+    vocabulary_size: int,
+    model_type: str,
+    coverage: float,
+    normalization: str,
+    lines: int | None,
+    seed: int,
 ) -> None:
     _check_choice("model_type", model_type, MODEL_TYPES)
     _check_choice("normalization", normalization, NORMALIZATIONS)
     _check_whole("vocabulary_size", vocabulary_size, END_ID + 2, MAX_VOCABULARY_SIZE)
+    _check_whole("seed", seed, 0)
     if lines is not None:
         _check_whole("max_lines", lines, 1)
     if not MIN_CHARACTER_COVERAGE <= coverage <= 1:

@@ -56,3 +56,10 @@ class Tokenizer(Protocol):
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> "Tokenizer":
         """Makes the tokenizer of a configuration from `get_config`."""
+
+
+def check_flags(**flags: Any) -> None:
+    """Raises a TypeError for a setting that is neither True nor False: "no" would count as True."""
+    for name, flag in flags.items():
+        if not isinstance(flag, bool):
+            raise TypeError(f"`{name}` must be True or False. Received: {name}={flag!r}")

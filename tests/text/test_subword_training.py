@@ -205,6 +205,8 @@ def test_what_files_may_be(tmp_path: Path, model: Path):
         ({"vocabulary_size": 4}, ValueError, "`vocabulary_size` must be from 5 to 1000000. .*=4"),
         ({"vocabulary_size": 2**31 - 1}, ValueError, "`vocabulary_size` must be from 5 to 1000"),
         ({"vocabulary_size": 1e3}, TypeError, "`vocabulary_size` must be an int. .*=1000.0"),
+        ({"seed": "a"}, TypeError, "`seed` must be an int. Received: seed='a'"),
+        ({"byte_fallback": "no"}, TypeError, "`byte_fallback` must be True or False. .*='no'"),
         ({"max_lines": 0}, ValueError, "`max_lines` must be at least 1. Received: max_lines=0"),
     ],
 )

@@ -18,7 +18,7 @@ from kbert.text.byte_level_bpe.token_places import TokenPlaces
 from kbert.text.byte_level_bpe.word_encoder import WordEncoder
 from kbert.text.byte_level_bpe.words import WordSplitter
 from kbert.text.graph_functions import cached_graph, checked_text
-from kbert.text.tokenizer import TokenOffsets
+from kbert.text.tokenizer import TokenOffsets, check_flags
 from kbert.text.vocabulary import SpecialTokens, Vocabulary
 
 # Takes the place of a special token: one word, and one token in any vocabulary.
@@ -55,7 +55,8 @@ class ByteLevelBPE:
             a text is kept.
 
     Raises:
-        TypeError: `vocabulary` is no Vocabulary, or a merge is no pair of strings.
+        TypeError: `vocabulary` is no Vocabulary, a merge no pair of strings, or another argument
+            no bool.
         ValueError: The vocabulary is not of bytes or lacks one; or a merge is there twice, or names
             or makes a token that is not in the vocabulary.
 
@@ -83,6 +84,8 @@ class ByteLevelBPE:
                 "`vocabulary` must be one of a byte-level BPE, with `special_tokens` such as "
                 f"ROBERTA_TOKENS. Received: {vocabulary!r} with {vocabulary.special_tokens}"
             )
+        check_flags(add_prefix_space=add_prefix_space, trim_offsets=trim_offsets)
+        check_flags(special_tokens_in_text=special_tokens_in_text)
         self.vocabulary = vocabulary
         self.merges = tuple(tuple(merge) for merge in merges)
         self.add_prefix_space = add_prefix_space

@@ -11,7 +11,7 @@ import tensorflow_text as tf_text
 
 from kbert.architectures import loaded
 from kbert.text.graph_functions import checked_text, row_ids
-from kbert.text.tokenizer import TokenOffsets
+from kbert.text.tokenizer import TokenOffsets, check_flags
 from kbert.text.vocabulary import BERT_TOKENS, Vocabulary
 from kbert.text.wordpiece.code_point_table import SPECIAL_FILLER, build_table, special_markers
 from kbert.text.wordpiece.normalization import NormalizationRules
@@ -55,7 +55,7 @@ class WordPiece:
         handle_cjk: Whether each Chinese character is a word of its own.
 
     Raises:
-        TypeError: `vocabulary` is no Vocabulary.
+        TypeError: `vocabulary` is no Vocabulary, or another argument no bool.
         ValueError: its tokens are bytes, or its special tokens others than BERT's.
     """
 
@@ -83,12 +83,14 @@ class WordPiece:
                 "`vocabulary` must have BERT's special tokens, as [CLS]. Received: "
                 f"{vocabulary.special_tokens}"
             )
+        strip = lowercase if strip_accents is None else strip_accents
+        check_flags(lowercase=lowercase, special_tokens_in_text=special_tokens_in_text)
+        check_flags(strip_accents=strip, handle_cjk=handle_cjk)
         self.vocabulary = vocabulary
         self.lowercase = lowercase
         self.special_tokens_in_text = special_tokens_in_text
         self.strip_accents = strip_accents
         self.handle_cjk = handle_cjk
-        strip = lowercase if strip_accents is None else strip_accents
         rules = NormalizationRules(lowercase, strip, handle_cjk)
         self._normalizer, self._matcher = _graph_parts(vocabulary, rules, special_tokens_in_text)
 

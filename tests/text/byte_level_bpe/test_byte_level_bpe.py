@@ -185,6 +185,9 @@ def test_errors() -> None:
     vocabulary = BY_HAND.vocabulary
     with pytest.raises(TypeError, match=r"`vocabulary` must be a kbert\.Vocabulary\. Received"):
         ByteLevelBPE(["a"], MERGES)
+    for name in ("add_prefix_space", "special_tokens_in_text", "trim_offsets"):
+        with pytest.raises(TypeError, match=f"`{name}` must be True or False. .*: {name}='no'"):
+            ByteLevelBPE(BY_HAND.vocabulary, BY_HAND.merges, **{name: "no"})
     words = Vocabulary(["[UNK]", "[CLS]", "[SEP]", "[PAD]"])
     with pytest.raises(ValueError, match="must be one of a byte-level BPE, with `special_tokens`"):
         ByteLevelBPE(words, [])

@@ -168,6 +168,9 @@ def test_config_comes_back_without_a_file() -> None:
 def test_errors_say_what_must_be() -> None:
     with pytest.raises(TypeError, match="`vocabulary` must be a .*Vocabulary. Received: voc"):
         WordPiece(["[UNK]"])
+    for name in ("lowercase", "special_tokens_in_text", "strip_accents", "handle_cjk"):
+        with pytest.raises(TypeError, match=f"`{name}` must be True or False. .*: {name}='no'"):
+            WordPiece(UNCASED.vocabulary, **{name: "no"})
     others = SpecialTokens("<unk>", "<s>", "</s>", "<pad>", "<mask>")
     with pytest.raises(ValueError, match="must have BERT's special tokens, as .CLS.. .*'<unk>'"):
         WordPiece(Vocabulary(["<unk>", "<s>", "</s>", "<pad>", "<mask>", "a"], others))
