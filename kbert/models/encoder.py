@@ -4,9 +4,9 @@ Shapes: B rows, T tokens, N heads, D width.
 """
 
 import inspect
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from kbert.architectures import encoder_class, loaded
 from kbert.checkpoints.arrays.checkpoint import Checkpoint
 from kbert.hints import nearest
 
+_Class = TypeVar("_Class", bound=type)
 # Arguments of `FeatureBasedEncoder` that stand beside those of the frozen encoder.
 OF_READERS = ("features", "reader", "reader_dim", "num_reader_layers")
 # Hugging Face's names of the inputs.
@@ -184,11 +185,14 @@ def _check_shapes(inputs: dict[str, Any]) -> None:
 
 
 def _check_integers(inputs: dict[str, Any]) -> None:
-    """Raises a ValueError for ids of a known type that are no integers."""
-    for name in ("token_ids", "segment_ids"):
+    """Raises a ValueError for ids of a known type that are no integers, or such a mask."""
+    for name in ("token_ids", "segment_ids", "padding_mask"):
         dtype = getattr(inputs.get(name), "dtype", None)
-        if dtype is not None and "int" not in str(getattr(dtype, "name", dtype)):
-            raise ValueError(f"`{name}` must be of integers. Received: {dtype}")
+        found = str(getattr(dtype, "name", dtype))
+        is_mask = name == "padding_mask"
+        if dtype is not None and "int" not in found and not (is_mask and found == "bool"):
+            wanted = "bool, or of integers" if is_mask else "of integers"
+            raise ValueError(f"`{name}` must be {wanted}. Received: {dtype}")
 
 
 def encoder_inputs(inputs: Any, encoder: Any) -> dict[str, Any]:
@@ -201,6 +205,31 @@ def encoder_inputs(inputs: Any, encoder: Any) -> dict[str, Any]:
     made = id_arrays(inputs, encoder)
     _check_shapes(made)  # lists have shapes now
     return made
+
+
+def checked_ids(x: Any, model: Any) -> Any:
+    """Returns `x` of `fit`, `evaluate` or `predict` of a model on an encoder, once it is sure that
+    its ids, where they are arrays by name, are of the encoder; see `id_arrays`."""
+    return id_arrays(x, model.encoder) if isinstance(x, dict) and "token_ids" in x else x
+
+
+def ids_checked(model_class: _Class) -> _Class:
+    """Has Keras' loops of a class of encoders check ids in arrays, as calls do."""
+
+    def checked(name: str) -> Callable[..., Any]:
+        run = getattr(model_class, name)
+
+        def checked_run(self: Any, x: Any = None, *args: Any, **kwargs: Any) -> Any:
+            x = encoder_inputs(x, self) if isinstance(x, dict) else x
+            return run(self, x, *args, **kwargs)
+
+        told = f"Runs Keras' `{name}` on `x`, with its `*args` and `**kwargs`"
+        checked_run.__name__, checked_run.__doc__ = name, f"{told}; ids in arrays are checked."
+        return checked_run
+
+    for name in ("fit", "evaluate", "predict"):
+        setattr(model_class, name, checked(name))
+    return model_class
 
 
 def id_arrays(inputs: dict[str, Any], encoder: Any) -> dict[str, Any]:
@@ -223,10 +252,12 @@ def id_arrays(inputs: dict[str, Any], encoder: Any) -> dict[str, Any]:
                 f"`{name}` must have rows of one length, padded where `padding_mask` is False. "
                 f"Received: {value!r:.80}"
             )
-    _check_integers(made)
     _check_alike(made)
     shape, longest = made["token_ids"].shape, encoder.max_sequence_length
     length = None if getattr(shape, "rank", 2) is None else shape[-1]
+    if length == 0:
+        raise ValueError(f"`token_ids` must have a token a row. Received: shape={tuple(shape)}")
+    _check_integers(made)
     if length is not None and length > longest:  # on a GPU a gather reads zeros there
         raise ValueError(
             f"`token_ids` must not be longer than `max_sequence_length`={longest}. "

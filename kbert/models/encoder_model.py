@@ -25,7 +25,7 @@ from kbert.layers.masks import (
 )
 from kbert.models.adapters.adaptable import Adaptable
 from kbert.models.adapters.adapter_set import ADAPTERS
-from kbert.models.encoder import HeadForm, argument_names, check_inputs, encoder_inputs
+from kbert.models.encoder import HeadForm, argument_names, check_inputs, encoder_inputs, ids_checked
 from kbert.models.sizes import bert_size
 from kbert.models.weights import (
     ADAPTER,
@@ -46,6 +46,7 @@ _NOT_ENCODER = ("name", "trainable", "dtype", "gradient_checkpointing")
 _TRAINING_GROUPS = 4
 
 
+@ids_checked
 class EncoderModel(Adaptable):
     """Base class of encoders: reading and writing of checkpoints, and a stack of blocks.
 
@@ -303,12 +304,6 @@ class EncoderModel(Adaptable):
     def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
         # Checked before Keras converts them to tensors or raises its own error.
         return super().__call__(encoder_inputs(inputs, self), *args, **kwargs)
-
-    def predict(self, x: Any, *args: Any, **kwargs: Any) -> Any:
-        """Encodes `x` as Keras' `predict` does, of which `*args` and `**kwargs` are; ids in arrays
-        are checked first."""
-        x = encoder_inputs(x, self) if isinstance(x, dict) else x
-        return super().predict(x, *args, **kwargs)
 
     def _outputs(self, inputs: Any, training: bool | None) -> dict[str, Any]:
         """Computes `call`."""

@@ -107,7 +107,7 @@ class Batching:
             ValueError: `x` is neither, or `batch_size` no size.
         """
         x = checked_inputs(x, batch_size)
-        if isinstance(x, dict) and "token_ids" in x and not holds_texts(x):
+        if isinstance(x, dict) and "token_ids" in x and not holds_texts(x["token_ids"]):
             return id_arrays(x, self.model.encoder)
         return x
 

@@ -11,7 +11,7 @@ from keras import ops, tree
 from keras.utils import unpack_x_y_sample_weight as unpacked
 
 from kbert.checkpoints.arrays.checkpoint import Checkpoint
-from kbert.models.encoder import checked_arguments
+from kbert.models.encoder import checked_arguments, checked_ids
 from kbert.optimization.adamw import AdamW
 from kbert.optimization.losses import whole_batch_loss
 from kbert.optimization.steps import function_of_replicas, outputs_of_step, quiet_end, whole_epochs
@@ -39,9 +39,8 @@ class TaskModel(keras.Model):
     head_may_be_partial = False  # whether some layers of the head may lack weights on disk
     tokenizer_rules: dict[str, Any] = {}  # arguments of the tokenizer, whatever was saved
     completed: Any = None  # class method that adds what other files say to a `Checkpoint`
-    # Arguments of the constructor: those that `get_config` serializes as objects, and plain ones.
-    parts: tuple[str, ...] = ("encoder", "tokenizer")
-    arguments: tuple[str, ...] = ()
+    parts: tuple[str, ...] = ("encoder", "tokenizer")  # arguments, serialized as objects
+    arguments: tuple[str, ...] = ()  # the constructor's others, as they are
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**checked_arguments(type(self), kwargs))
@@ -224,8 +223,8 @@ class TaskModel(keras.Model):
             ValueError: texts, targets, task and `batch_tokens` do not fit, or `epochs` is below 1.
             TypeError: an entry of `x` is neither str nor bytes.
         """
-        given = {"x": x, "y": y, "batch_size": batch_size, "validation_data": validation_data}
-        given |= {"shuffle": shuffle, "sample_weight": sample_weight, **kwargs}
+        given = {"x": checked_ids(x, self), "y": y, "batch_size": batch_size, "shuffle": shuffle}
+        given |= {"validation_data": validation_data, "sample_weight": sample_weight, **kwargs}
         if self.batching is not None:
             given = self.batching.fit_arguments(batch_tokens=batch_tokens, seed=seed, **given)
         elif batch_tokens is not None:
@@ -252,6 +251,7 @@ class TaskModel(keras.Model):
             sample_weight: a weight a text, where an example is one text or pair.
             **kwargs: further arguments of Keras' `evaluate`, such as `return_dict`.
         """
+        x = checked_ids(x, self)
         given = {"x": x, "y": y, "batch_size": batch_size, "sample_weight": sample_weight}
         if self.batching is not None and "_use_cached_eval_dataset" not in kwargs:  # of `fit`
             given = self.batching.evaluate_arguments(**given)
@@ -277,7 +277,7 @@ class TaskModel(keras.Model):
     def predict_numbers(self, x: Any, **kwargs: Any) -> Any:
         """Runs Keras' `predict`, with its `**kwargs`, on token ids `x`: arrays or a dataset."""
         with nullcontext() if self.replication is None else self.replication.predicting():
-            return super().predict(x, **kwargs)
+            return super().predict(checked_ids(x, self), **kwargs)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if args and self.batching is not None:

@@ -17,6 +17,7 @@ from kbert.models.encoder import (
     id_arrays,
 )
 from kbert.models.roberta import Roberta
+from kbert.tasks.classification.head import SequenceClassification
 from tests.small_bert import small_bert
 from tests.small_pipelines import small_classifier
 
@@ -34,7 +35,7 @@ def test_anything_else_has_not():
 
 def test_names_of_inputs():
     check_inputs({"token_ids": 0})
-    check_inputs({"token_ids": np.zeros((2, 3), "int32"), "padding_mask": np.ones((2, 3))})
+    check_inputs({"token_ids": np.zeros((2, 3), "int32"), "padding_mask": np.ones((2, 3), bool)})
     check_inputs({"token_ids": keras.KerasTensor((None, None), "int32")})
     with pytest.raises(ValueError, match="`inputs` must be a dict of `token_ids`.*here input_ids"):
         check_inputs({"input_ids": 0})
@@ -117,6 +118,38 @@ def test_ids_outside_the_vocabulary(wrong):
         id_arrays({"token_ids": np.array([[3, wrong, 4]])}, ENCODER)
     with pytest.raises(ValueError, match=message):
         Bert(20, max_sequence_length=8, **SIZES)({"token_ids": np.array([[3, wrong, 4]])})
+
+
+@pytest.mark.parametrize(
+    "inputs, told",
+    [
+        ({"token_ids": np.zeros((1, 0), "int32")}, r"have a token a row. Received: shape=\(1, 0\)"),
+        ({"token_ids": [[]]}, r"`token_ids` must have a token a row. Received: shape=\(1, 0\)"),
+        (
+            {"token_ids": [[1, 2]], "padding_mask": [["a", "b"]]},
+            "`padding_mask` must be bool, or of integers. Received: <U1",
+        ),
+        (
+            {"token_ids": [[1, 2]], "padding_mask": [[0.5, 1.0]]},
+            "`padding_mask` must be bool, or of integers. Received: float64",
+        ),
+    ],
+)
+def test_no_tokens_and_masks_of_other_types(inputs, told):
+    """Keras and TensorFlow told of slices and casts; 0.5 was True."""
+    with pytest.raises(ValueError, match=told):
+        Bert(20, max_sequence_length=8, **SIZES)(inputs)
+    with pytest.raises(ValueError, match=told):
+        small_classifier().predict(inputs)
+
+
+@pytest.mark.parametrize("method", ["fit", "evaluate", "predict"])
+def test_ids_of_heads_are_checked(method):
+    head = SequenceClassification(Bert(20, max_sequence_length=8, **SIZES), num_labels=2)
+    head.compile()
+    targets = {} if method == "predict" else {"y": np.array([0])}
+    with pytest.raises(ValueError, match="^`token_ids` must be in .* Received: 20$"):
+        getattr(head, method)({"token_ids": np.array([[3, 20]])}, **targets, verbose=0)
 
 
 @pytest.mark.parametrize("wrong", [-1, 2])

@@ -155,3 +155,11 @@ def test_ids_of_predict_are_checked():
         encoder.predict({"token_ids": ids, "segment_ids": 7 * np.ones_like(ids)}, verbose=0)
     with pytest.raises(ValueError, match=r"`token_ids` must be in \[0, .*Received: -1"):
         encoder.predict({"token_ids": ids - 2}, verbose=0)
+
+
+@pytest.mark.parametrize("method", ["fit", "evaluate"])
+def test_ids_of_training_are_checked(method):
+    encoder = small_bert()
+    encoder.compile("sgd", "mse")
+    with pytest.raises(ValueError, match=r"^`token_ids` must be in \[0, .*Received: -1$"):
+        getattr(encoder, method)({"token_ids": np.array([[1, -1]])}, verbose=0)
