@@ -35,7 +35,7 @@ class Bert(EncoderModel):
             nothing else: the pooler reads the last real token instead of the first.
 
     Raises:
-        ValueError: `num_heads` does not divide `hidden_dim`, or `num_layers` is negative.
+        ValueError: `num_heads` does not divide `hidden_dim`, or an argument has no such value.
     """
 
     architecture = BERT
@@ -60,10 +60,6 @@ class Bert(EncoderModel):
     ) -> None:
         kwargs.setdefault("name", "bert")
         super().__init__(**kwargs)
-        if num_layers < 0:
-            raise ValueError(
-                f"`num_layers` must not be negative. Received: num_layers={num_layers}"
-            )
         self.vocabulary_size, self.hidden_dim = vocabulary_size, hidden_dim
         self.num_layers, self.num_heads = num_layers, num_heads
         self.intermediate_dim = intermediate_dim

@@ -12,6 +12,7 @@ from typing import Any, Self
 import keras
 
 from kbert.checkpoints.arrays.checkpoint import Checkpoint
+from kbert.checkpoints.arrays.encoder_layout import check_values
 from kbert.checkpoints.arrays.tokenizer_files import byte_level_files_of, find_vocabulary
 from kbert.checkpoints.read_checkpoint import WRITERS, read_checkpoint, write_checkpoint
 from kbert.layers.embeddings import BertEmbeddings
@@ -270,6 +271,7 @@ class EncoderModel(Adaptable):
         return keras.initializers.serialize(NewWeights(stddev=self.initializer_range))
 
     def _embeddings(self, width: int, first_position: int = 0) -> BertEmbeddings:
+        check_values(vars(self))  # the arguments, as this is the first layer that is made
         return BertEmbeddings(
             self.vocabulary_size,
             width,
@@ -284,18 +286,17 @@ class EncoderModel(Adaptable):
         )
 
     def _block(self, index: int) -> EncoderBlock:
-        arguments = {
-            "num_heads": self.num_heads,
-            "intermediate_dim": self.intermediate_dim,
-            "dropout": self.dropout,
-            "attention_dropout": self.attention_dropout,
-            "activation": self.activation,
-            "epsilon": self.layer_norm_epsilon,
-            "kernel_initializer": self._initializer(),
-            "dtype": self.dtype_policy,
-            "name": f"encoder_block_{index}",
-        }
-        return EncoderBlock(**arguments)
+        return EncoderBlock(
+            num_heads=self.num_heads,
+            intermediate_dim=self.intermediate_dim,
+            dropout=self.dropout,
+            attention_dropout=self.attention_dropout,
+            activation=self.activation,
+            epsilon=self.layer_norm_epsilon,
+            kernel_initializer=self._initializer(),
+            dtype=self.dtype_policy,
+            name=f"encoder_block_{index}",
+        )
 
     def _linear(self, activation: str | None, name: str) -> Linear:
         given = {"kernel_initializer": self._initializer(), "dtype": self.dtype_policy}

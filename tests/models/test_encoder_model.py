@@ -8,6 +8,7 @@ import pytest
 from safetensors.numpy import load_file
 
 from kbert.models.bert import Bert
+from kbert.models.roberta import Roberta
 from tests.checkpoints.synthetic_bert import CONFIG, hf_tensors, write_hf, write_vocabulary
 from tests.small_bert import CONFIG as SMALL
 from tests.small_bert import DEFAULTS, INPUTS, small_bert
@@ -163,3 +164,20 @@ def test_ids_of_training_are_checked(method):
     encoder.compile("sgd", "mse")
     with pytest.raises(ValueError, match=r"^`token_ids` must be in \[0, .*Received: -1$"):
         getattr(encoder, method)({"token_ids": np.array([[1, -1]])}, verbose=0)
+
+
+@pytest.mark.parametrize(
+    "arguments, told",
+    [
+        ({"num_layers": 0}, "`num_layers` must be a positive whole number. Received: num_layers=0"),
+        ({"max_sequence_length": 0}, "`max_sequence_length` must be a positive whole number. Rec"),
+        ({"hidden_dim": 8.0}, "`hidden_dim` must be .* number. Received: hidden_dim=8.0"),
+        ({"causal": "no"}, "`causal` must be true or false. Received: causal='no'"),
+        ({"gradient_checkpointing": 1}, "`gradient_checkpointing` must be true or false. Received"),
+    ],
+)
+def test_arguments_that_no_encoder_has(arguments, told):
+    sizes = {"hidden_dim": 8, "num_layers": 1, "num_heads": 2, "intermediate_dim": 16}
+    for made in (Bert, Roberta):
+        with pytest.raises(ValueError, match=f"^{told}"):
+            made(20, **{**sizes, **arguments})

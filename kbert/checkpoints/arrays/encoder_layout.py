@@ -69,15 +69,27 @@ def check_config(
     missing = [key for key in keys if key not in config]
     if missing:
         raise ValueError(f"{source}: the configuration must have {', '.join(missing)}.")
-    for key, (wanted, accepts) in known.items():
-        value = config.get(key, False)
-        if not accepts(value):
-            raise ValueError(f"{source}: `{key}` must be {wanted}. Received: {key}={value!r}")
+    _check_values({key: config.get(key, False) for key in known}, known, f"{source}: ")
     if config["hidden_dim"] % config["num_heads"]:
         raise ValueError(
             f"{source}: `hidden_dim` must be a multiple of `num_heads`. Received: "
             f"hidden_dim={config['hidden_dim']}, num_heads={config['num_heads']}"
         )
+
+
+def check_values(arguments: Mapping[str, Any]) -> None:
+    """Raises a ValueError for an argument of an encoder that its configuration could not hold.
+
+    Those that have no key of BERT's configuration are left out.
+    """
+    known = {**_KEYS, CAUSAL: _FLAG, "gradient_checkpointing": _FLAG}
+    _check_values(arguments, {key: known[key] for key in known if key in arguments}, "")
+
+
+def _check_values(values: Mapping[str, Any], known: Mapping[str, _Values], where: str) -> None:
+    for key, (wanted, accepts) in known.items():
+        if not accepts(values[key]):
+            raise ValueError(f"{where}`{key}` must be {wanted}. Received: {key}={values[key]!r}")
 
 
 def _is_number(value: Any) -> bool:

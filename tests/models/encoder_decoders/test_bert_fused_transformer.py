@@ -213,7 +213,7 @@ def test_drop_nets_are_drawn_in_the_graph_for_each_block():
 def test_the_count_of_new_weights():
     # Each block has one. At width 512 and BERT's 768 its weights are
     # 512 513 + 2 512 769 + 512 513.
-    bert = Bert(20, 768, 0, 12, 4)
+    bert = Bert(20, 768, 1, 12, 4)
     sizes = (30, 512, 1, 1, 8, 2048)
     model = BertFusedTransformer(*sizes, bert=bert)
     vanilla = Transformer(*sizes)

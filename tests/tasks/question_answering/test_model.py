@@ -183,7 +183,7 @@ def test_lone_surrogates_keep_their_places(model):
 @pytest.mark.slow
 def test_a_million_characters_without_a_space():
     """Full stops are a token each; a word of a million letters is one."""
-    encoder = Bert(len(VOCABULARY), 8, 0, 2, 8, 512, initializer_range=0.5)
+    encoder = Bert(len(VOCABULARY), 8, 1, 2, 8, 512, initializer_range=0.5)
     model = QuestionAnswerer(encoder, TOKENIZER, 512, 32, max_question_length=8)
     contexts = ["." * 999_999 + "!", "x" * 1_000_000]
     dots, word = model.predict((["film"] * 2, contexts))
