@@ -34,6 +34,7 @@ from kbert.models.weights import (
     NewWeights,
     assign_arrays,
     encoder_arrays,
+    trainable_but,
     weights_follow,
 )
 
@@ -237,15 +238,10 @@ class EncoderModel(Adaptable):
         """Returns the activation of the head of masked tokens."""
         return str(self.activation)
 
-    @property
-    def trainable(self) -> bool:
-        """Returns whether weights are trainable; beside adapters most never are."""
-        return bool(keras.Model.trainable.fget(self))
-
-    @trainable.setter
-    def trainable(self, value: bool) -> None:
-        keras.Model.trainable.fset(self, value)
-        self._freeze_body()
+    trainable = trainable_but(
+        lambda model, _: model._freeze_body(),
+        "Whether weights are trainable; beside adapters most never are.",
+    )
 
     def _freeze_body(self) -> None:
         if getattr(self, "built", False):

@@ -18,7 +18,7 @@ from kbert.layers.recurrent.bidirectional import Bidirectional
 from kbert.layers.residual import Dropout
 from kbert.models.encoder import Encoder, HeadForm, encoder_inputs
 from kbert.models.feature_names import FEATURES, READERS
-from kbert.models.weights import misshapen, named_weights
+from kbert.models.weights import misshapen, named_weights, trainable_but
 from kbert.optimization.steps import retraced
 
 STATES = "states"
@@ -150,16 +150,13 @@ class FeatureBasedEncoder(keras.Model):
         """Width of the states of a token that are kept: K D."""
         return int(self.num_states * self.encoder.hidden_dim)
 
-    @property
-    def trainable(self) -> bool:
-        """Returns whether the reader is trainable; the encoder never is."""
-        return bool(keras.Model.trainable.fget(self))
-
-    @trainable.setter
-    def trainable(self, value: bool) -> None:
-        keras.Model.trainable.fset(self, value)
+    def _hold_encoder(self, value: bool) -> None:
         if getattr(self, "built", False):
             self.encoder.trainable = False
+
+    trainable = trainable_but(
+        _hold_encoder, "Whether the reader is trainable; the encoder never is."
+    )
 
     def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
         # Checked before Keras converts them to tensors or raises its own error.

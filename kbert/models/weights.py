@@ -1,4 +1,4 @@
-"""The weights of a model as arrays named by their paths, and those of a new encoder."""
+"""The weights of a model as arrays named by their paths, which are trained, and new ones."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -12,6 +12,25 @@ from keras import ops
 # At the beginning of the names of weights of adapters, and of a pooler's.
 ADAPTER = "adapters/"
 POOLER = "pooler/"
+
+
+def trainable_but(hold: Callable[[Any, bool], None], doc: str) -> property:
+    """Returns a property `trainable` of a model of which some parts may stay frozen.
+
+    Args:
+        hold: called with the model and the value after each setting, which reaches all parts.
+        doc: the property's docstring.
+    """
+
+    def getter(self: Any) -> bool:
+        return bool(keras.Model.trainable.fget(self))
+
+    def setter(self: Any, value: bool) -> None:
+        keras.Model.trainable.fset(self, value)
+        hold(self, value)
+
+    getter.__doc__ = doc
+    return property(getter, setter)
 
 
 def weight_name(model: Any, variable: Any) -> str:

@@ -4,7 +4,7 @@ import keras
 import numpy as np
 import pytest
 
-from kbert.models.weights import assign_arrays, encoder_arrays, weight_name
+from kbert.models.weights import assign_arrays, encoder_arrays, trainable_but, weight_name
 from tests.small_bert import ARRAYS, small_bert
 
 
@@ -69,3 +69,23 @@ def test_parts_with_layers_of_the_same_name():
     assign_arrays(model, changed)
     for variable, array in zip(model.weights, changed.values(), strict=True):
         np.testing.assert_array_equal(variable, array)
+
+
+def test_parts_may_stay_frozen_when_a_model_is_set_trainable():
+    class Reader(keras.Model):
+        """A frozen part below one that learns."""
+
+        def __init__(self):
+            super().__init__()
+            self.frozen, self.read = keras.layers.Dense(2), keras.layers.Dense(3)
+
+        trainable = trainable_but(
+            lambda model, value: setattr(model.frozen, "trainable", False), "The reader alone."
+        )
+
+    model = Reader()
+    assert Reader.trainable.__doc__ == "The reader alone."
+    for value in (False, True):
+        model.trainable = value
+        found = (model.trainable, model.frozen.trainable, model.read.trainable)
+        assert found == (value, False, value)

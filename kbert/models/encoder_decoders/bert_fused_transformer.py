@@ -14,7 +14,13 @@ from kbert.layers.fused_blocks import FusedDecoderBlock, FusedEncoderBlock
 from kbert.layers.masks import padding_attention_mask
 from kbert.models.encoder import Encoder
 from kbert.models.encoder_decoders.transformer import Transformer
-from kbert.models.weights import assign_arrays, encoder_arrays, misshapen, named_weights
+from kbert.models.weights import (
+    assign_arrays,
+    encoder_arrays,
+    misshapen,
+    named_weights,
+    trainable_but,
+)
 
 _NEW = "/bert_attention/"
 # Settings that the function depends on but the weights do not show.
@@ -73,16 +79,13 @@ class BertFusedTransformer(Transformer):
         self.bert = self._given_bert
         self.bert.trainable = self.train_bert
 
-    @property
-    def trainable(self) -> bool:
-        """Returns whether weights are trainable; those of BERT are only where it is trained."""
-        return bool(keras.Model.trainable.fget(self))
-
-    @trainable.setter
-    def trainable(self, value: bool) -> None:
-        keras.Model.trainable.fset(self, value)
+    def _hold_bert(self, value: bool) -> None:
         if self.bert is not None:
             self.bert.trainable = value and self.train_bert
+
+    trainable = trainable_but(
+        _hold_bert, "Whether weights are trainable; those of BERT are only where it is trained."
+    )
 
     def _encoder_block(self, name: str) -> FusedEncoderBlock:
         given = {"drop_net": self.drop_net, "dtype": self.dtype_policy, "name": name}

@@ -7,6 +7,7 @@ from keras import ops
 
 from kbert.layers.residual import Dropout
 from kbert.models.captioning.feature_extractor import FeatureExtractor
+from kbert.models.weights import trainable_but
 from kbert.optimization.adamw import AdamW
 from kbert.optimization.losses import over_replicas, replica_context, whole_batch_loss
 from kbert.optimization.next_token_losses import (
@@ -75,16 +76,13 @@ class Captioning(TaskModel):
         extractor.trainable = train_extractor
         self.built = True
 
-    @property
-    def trainable(self) -> bool:
-        """Returns whether weights are trainable; the extractor's are only where it learns."""
-        return bool(keras.Model.trainable.fget(self))
-
-    @trainable.setter
-    def trainable(self, value: bool) -> None:
-        keras.Model.trainable.fset(self, value)
+    def _hold_extractor(self, value: bool) -> None:
         if getattr(self, "built", False):
             self.extractor.trainable = value and self.train_extractor
+
+    trainable = trainable_but(
+        _hold_extractor, "Whether weights are trainable; the extractor's are only where it learns."
+    )
 
     def build(self, input_shape: Any = None) -> None:
         """Does nothing: the decoder and the extractor have their weights."""
