@@ -23,7 +23,7 @@ from side_by_side.tuned_encoders import RANDOM, tuned_rows
 
 from kbert.storage.files import write_atomically
 from kbert.training.config.pretraining_config import PretrainingConfig
-from kbert.training.recipes.pretraining import pretrain
+from kbert.training.run import train
 
 RESULTS = Path(__file__).parent / "results" / "pretraining.json"
 SIZE, TOKENS = "mini", 8000
@@ -37,7 +37,7 @@ def pretrained(data: Path, output: Path, rate: float, **options: Any) -> dict[st
     options |= {"text": [str(data / "corpus.txt")], "validation": [str(data / "held-out.txt")]}
     options |= {"size": SIZE, "vocabulary_size": TOKENS, "learning_rate": rate, **BATCH}
     if not output.is_dir():
-        pretrain(PretrainingConfig(output=str(output), precision="mixed_bfloat16", **options))
+        train(PretrainingConfig(output=str(output), precision="mixed_bfloat16", **options))
     found: dict[str, Any] = json.loads((output / "metrics.json").read_text())
     return found
 

@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 
 import kbert
-from kbert.training.recipes.pretraining import pretrain
 from kbert.training.run import train
 from kbert.training.runs.run_directory import load_run
 from tests.test_pinned_formats import TASKS, model_of
@@ -80,7 +79,7 @@ def write_runs() -> dict[str, Any]:
     ]
     for config in every:
         train(config)
-    pretrain(TinyCorpus(Path("corpus")).config(runs / "pretraining"))
+    train(TinyCorpus(Path("corpus")).config(runs / "pretraining"))
     stopped = tiny.config(Path("stopped") / "run", test=tiny.texts["test"])
     Path("stopped").mkdir()
     with pytest.MonkeyPatch.context() as patched:

@@ -29,7 +29,6 @@ def run(about: str, tasks: Sequence[str], arguments: Sequence[str] | None = None
     # TensorFlow takes seconds to load, which a wrong command line need not wait for.
     from kbert.cli.frame.errors import TRY_AGAIN, exit_code
     from kbert.training.config.any_config import config_from_yaml
-    from kbert.training.recipes.pretraining import pretrain
     from kbert.training.run import train
     from kbert.training.runs.stopped_runs import TrainingStopped
 
@@ -38,7 +37,7 @@ def run(about: str, tasks: Sequence[str], arguments: Sequence[str] | None = None
         if config.task not in tasks:
             expected = " or ".join(tasks)
             raise ValueError(f"`task` must be {expected}. Received: task={config.task!r}")
-        print(pretrain(config) if config.task == "pretraining" else train(config))
+        print(train(config))
     except TrainingStopped as stopped:
         print(f"{parser.prog}: {stopped}", file=sys.stderr)
         return TRY_AGAIN

@@ -18,7 +18,6 @@ def main() -> None:
     two_devices()
     from kbert.training.distributed import strategies as team
     from kbert.training.distributed.strategies import strategy
-    from kbert.training.recipes.pretraining import pretrain
     from kbert.training.run import train
     from kbert.training.runs.run_directory import load_run
     from tests.training.tiny_corpus import TinyCorpus
@@ -40,7 +39,7 @@ def main() -> None:
             found["refused"] = str(error)
         corpus = TinyCorpus(folder)
         values = {**tpu, "steps_per_execution": 2, "save_every": 4}
-        run = load_run(pretrain(corpus.config(folder / "encoder", **values)))
+        run = load_run(train(corpus.config(folder / "encoder", **values)))
         found["intervals"] = run.metrics["intervals"]
     print(json.dumps(found))
 

@@ -70,17 +70,12 @@ def wait_for_new_states(process: "subprocess.Popen[str]", states: Path, count: i
 def main() -> None:
     """Trains as a file says."""
     from kbert.training.config.any_config import config_from_dict
-    from kbert.training.config.pretraining_config import PretrainingConfig
-    from kbert.training.recipes.pretraining import pretrain
     from kbert.training.run import train
 
     config = config_from_dict(json.loads(Path(sys.argv[1]).read_text()))
     sys.stdout.write("begins\n")
     sys.stdout.flush()
-    if isinstance(config, PretrainingConfig):
-        pretrain(config)
-    else:
-        train(config)
+    train(config)
 
 
 if __name__ == "__main__":

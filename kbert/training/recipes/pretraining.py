@@ -18,10 +18,9 @@ from kbert.training.callbacks.state_saver import BadBatch, RunningMetrics, Savin
 from kbert.training.callbacks.step_bar import step_bar
 from kbert.training.config.pretraining_config import PretrainingConfig
 from kbert.training.distributed.collectives import own_share
-from kbert.training.distributed.strategies import in_its_place
 from kbert.training.pretraining import model as models
 from kbert.training.pretraining import sources
-from kbert.training.recipes.recipe import STATES, Recipe, run_recipe, tensorboard
+from kbert.training.recipes.recipe import STATES, Recipe, tensorboard
 from kbert.training.runs.run_directory import MODEL, tell_stage
 from kbert.training.runs.stopped_runs import StopSignals, changed_data
 from kbert.training.runs.train_state import Position, order_of, position_in
@@ -33,17 +32,11 @@ _OF_THE_ORDER = (
 )
 
 
-def pretrain(config: PretrainingConfig) -> Path:
-    """Pretrains an encoder on plain text, and returns the run directory; see `run_recipe`.
+class Pretraining(Recipe):
+    """The recipe of a run on plain text.
 
     Its model is a `kbert.MaskedLanguageModel`, which every other task can use as encoder.
     """
-    with in_its_place(config) as own:
-        return run_recipe(Pretraining(own))
-
-
-class Pretraining(Recipe):
-    """The recipe of a run on plain text."""
 
     config: PretrainingConfig
     _text: sources.PretrainingText

@@ -20,7 +20,7 @@ from kbert.training.pretraining.sources import (
     train_batches,
     validation_batches,
 )
-from kbert.training.recipes.pretraining import pretrain
+from kbert.training.run import train
 from kbert.training.runs.run_directory import load_run
 from tests.training.tiny_corpus import TinyCorpus
 
@@ -56,7 +56,7 @@ def config(tiny_corpus, tokenizer, tmp_path_factory):
 
 @pytest.mark.slow
 def test_a_run_on_records(config, eagerly):
-    run = load_run(pretrain(config))
+    run = load_run(train(config))
     assert [one["step"] for one in run.metrics["intervals"]] == [2, 3]
     assert "next_sentence_accuracy" in run.metrics["final"]["validation"]
     text = (run.directory / "log.txt").read_text()

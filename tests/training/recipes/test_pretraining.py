@@ -18,7 +18,8 @@ from kbert.training.callbacks.interval_record import IntervalRecord
 from kbert.training.distributed.tf_config import worker_config
 from kbert.training.pretraining.sources import read_text
 from kbert.training.recipes import pretraining as pretraining_run
-from kbert.training.recipes.pretraining import intervals_from, pretrain
+from kbert.training.recipes.pretraining import intervals_from
+from kbert.training.run import train
 from kbert.training.runs.run_directory import load_run
 from kbert.training.runs.stopped_runs import TrainingStopped
 from tests.pinned import check_run
@@ -35,7 +36,7 @@ def tiny_corpus(tmp_path_factory):
 @pytest.fixture(scope="module")
 def finished(tiny_corpus, tmp_path_factory):
     with eager_steps():
-        return load_run(pretrain(tiny_corpus.config(tmp_path_factory.mktemp("runs") / "finished")))
+        return load_run(train(tiny_corpus.config(tmp_path_factory.mktemp("runs") / "finished")))
 
 
 @pytest.fixture
@@ -130,7 +131,7 @@ def cut_off_behind(batches, config, monkeypatch):
 
     with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
         patched.setattr(IntervalRecord, "on_train_batch_begin", count)
-        pretrain(config)
+        train(config)
 
 
 @pytest.mark.slow
@@ -140,7 +141,7 @@ def test_a_run_that_was_cut_off_before_its_first_state_begins_anew(
     config = tiny_corpus.config(tmp_path / "stopped")
     cut_off_behind(1, config, monkeypatch)
     assert (tmp_path / "stopped.incomplete").is_dir()
-    run = load_run(pretrain(config))
+    run = load_run(train(config))
     assert "goes on after" not in capsys.readouterr().err
     assert_same(run, finished)
 
@@ -157,7 +158,7 @@ def stopped_in_step(step, config, monkeypatch):
     message = f"after step {step}"
     with monkeypatch.context() as patched, pytest.raises(TrainingStopped, match=message):
         patched.setattr(IntervalRecord, "on_train_batch_begin", ask)
-        pretrain(config)
+        train(config)
 
 
 @pytest.mark.slow
@@ -170,9 +171,9 @@ def test_a_run_that_was_stopped_ends_with_the_same_weights(
     stopped_in_step(3, config, monkeypatch)
     assert (tmp_path / "run.incomplete").is_dir()
     with pytest.raises(ValueError, match=r"Received: seed=2 \(it had 1\). Set allow_config_ch"):
-        pretrain(config.with_values(seed=2))
+        train(config.with_values(seed=2))
     cut_off_behind(1, config, monkeypatch)
-    run = load_run(pretrain(config))
+    run = load_run(train(config))
     told = capsys.readouterr().err
     assert "goes on after step 3" in told and "goes on after step 4" in told
     assert_same(run, finished)
@@ -185,7 +186,7 @@ def test_what_was_measured_on_held_out_text_is_no_training(
     """A state of the end of an interval, where another configuration is within one."""
     config = tiny_corpus.config(tmp_path / "run")
     stopped_in_step(4, config, monkeypatch)
-    run = load_run(pretrain(config.with_values(save_every=3, allow_config_change=True)))
+    run = load_run(train(config.with_values(save_every=3, allow_config_change=True)))
     last, expected = (one.metrics["intervals"][-1] for one in (run, finished))
     assert last["step"] == expected["step"] == 5
     assert last["training"] == expected["training"]
@@ -198,7 +199,7 @@ def test_steps_that_are_one_call(
     """Two steps a call, and the fifth alone; SIGTERM comes in the first call of two."""
     values = {"steps_per_execution": 2, "save_every": 4}
     values |= {"validation": None, "validation_steps": None}
-    whole = load_run(pretrain(tiny_corpus.config(tmp_path / "whole", **values)))
+    whole = load_run(train(tiny_corpus.config(tmp_path / "whole", **values)))
     assert [one["step"] for one in whole.metrics["intervals"]] == [4, 5]
     last, expected = (run.metrics["intervals"][-1]["training"] for run in (whole, finished))
     assert last == pytest.approx(expected, rel=1e-3)  # the fifth of single steps
@@ -209,9 +210,9 @@ def test_steps_that_are_one_call(
     config = tiny_corpus.config(tmp_path / "run", **values)
     with monkeypatch.context() as patched, pytest.raises(TrainingStopped, match="after step 2"):
         patched.setattr(IntervalRecord, "on_train_batch_begin", ask)
-        pretrain(config)
+        train(config)
     bar_steps.clear()
-    run = load_run(pretrain(config))
+    run = load_run(train(config))
     assert bar_steps == [("training", 4, 5), ("training", 5, 5)]
     assert "goes on after step 2" in capsys.readouterr().err
     assert_same(run, whole)
@@ -231,11 +232,11 @@ def test_another_order_begins_the_next_pass(tiny_corpus, tmp_path, monkeypatch, 
     config = tiny_corpus.config(tmp_path / "run", batch_size=2)
     with monkeypatch.context() as patched, pytest.raises(TrainingStopped, match="after step 1"):
         patched.setattr(IntervalRecord, "on_train_batch_begin", ask)
-        pretrain(config)
+        train(config)
     monkeypatch.setattr(pretraining_run.sources, "train_batches", begin)
     for values in ({}, {"seed": 2, "allow_config_change": True}, {"seed": 2}):
         with pytest.raises(RuntimeError, match="power"):
-            pretrain(config.with_values(**values))
+            train(config.with_values(**values))
     within, *anew = places
     assert (within["epoch"], within["example"]) == (0, 2)
     assert anew == [{"epoch": 1, "window": 0, "example": 0}] * 2
@@ -287,11 +288,11 @@ def test_going_on_from_an_encoder(tiny_corpus, tmp_path, eagerly):
     config = tiny_corpus.config(
         tmp_path / "run", **own, encoder=str(encoder), objective="mlm", steps=1, whole_words=True
     )
-    run = load_run(pretrain(config))
+    run = load_run(train(config))
     report = json.loads((run.directory / "report.json").read_text())
     assert "encoder has no cls.predictions, " in report["warnings"][0]
     assert [one["step"] for one in run.metrics["intervals"]] == [1]
     assert "next_sentence_loss" not in run.metrics["final"]["validation"]
     assert load(run.model_directory).encoder.max_sequence_length == 24
     with pytest.raises(FileExistsError, match="`output` must not exist yet"):
-        pretrain(config)
+        train(config)
