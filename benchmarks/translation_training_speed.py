@@ -80,6 +80,9 @@ def main() -> None:
     arguments_parser.add_argument("--batches", type=int, default=20)
     arguments_parser.add_argument("--every", type=int, default=1, help="every so many-th pair")
     arguments = arguments_parser.parse_args()
+    output = arguments.output
+    if output == arguments_parser.get_default("output") and arguments.architecture != kinds[0]:
+        output = output.with_stem(f"{output.stem}_{arguments.architecture}")
     with tempfile.TemporaryDirectory() as name:
         settings = prepare(Path(name), arguments)
         played = []
@@ -92,7 +95,7 @@ def main() -> None:
         play(played, [{"work": "train", "repeats": 1}], arguments.rounds)
     keys = ("architecture", "size", "tokens", "batches", "rounds")
     facts = {key: getattr(arguments, key) for key in keys} | {"sizes": str(settings["size"])}
-    write(arguments.output, rows_of(played, settings["counted"]), played, facts)
+    write(output, rows_of(played, settings["counted"]), played, facts)
 
 
 if __name__ == "__main__":
